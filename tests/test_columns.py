@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.columns import NAMES, RowNames, chosen_names, with_names
+from holdfast.columns import BAD_ROW, NAMES, RowNames, chosen_names, column_mapping, with_names
+from holdfast.errors import TwinColumns
 
 INPUTS = {"title": ["name", "Product title"], "price": []}
 
@@ -64,3 +65,17 @@ def test_rows_of_a_file_are_mapped_by_their_job_alone() -> None:
     row = {"a": 1, NAMES: {"a": "c"}}
     assert RowNames({"a": "b"})(row) == {"b": 1, NAMES: {"a": "c"}}
     assert not RowNames({}) and RowNames(None) and RowNames({"a": "b"})
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ["a"], []])
+def test_two_columns_for_one_field_are_refused_with_both_names(columns: list[str]) -> None:
+    with pytest.raises(TwinColumns, match="'a' and 'b' would both be read as 'title'"):
+        column_mapping(columns, INPUTS, {"a": "title", "b": "title"})
+
+
+def test_record_loses_no_cell_to_another_of_the_same_field() -> None:
+    for named in (RowNames({"a": "title"}), RowNames(None, INPUTS)):
+        with pytest.raises(TwinColumns, match="'a' and 'title' would both be read as 'title'"):
+            named({"a": 1, "title": 2, NAMES: {"a": "title"}})
+    marked = with_names({"a": 1, "title": 2}, {"a": "title"})
+    assert marked[BAD_ROW] == "has both 'a' and 'title', which would be read as 'title'"

@@ -8,11 +8,10 @@ by its own names, in the same way, or has a mapping that a person chose.
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, TwinColumns
 
 #: The fields that a pipeline reads, or each field with other names that it may have in a file.
 Inputs = Sequence[str] | Mapping[str, Sequence[str]]
@@ -48,7 +47,7 @@ def column_mapping(
             if column is not None:
                 mapping[column] = field
                 free.remove(column)
-    _refuse_twins(columns, mapping)
+    _refuse_twins((*columns, *mapping), mapping)  # later lines of JSON may have other columns
     return mapping
 
 
@@ -78,7 +77,10 @@ def fields_without_column(
 
 def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any]:
     """The row as the pipeline reads it; columns without a field keep their names."""
-    return {mapping.get(name, name): value for name, value in row.items()}
+    mapped = {mapping.get(name, name): value for name, value in row.items()}
+    if len(mapped) < len(row):
+        _refuse_twins(row, mapping)
+    return mapped
 
 
 class RowNames:
@@ -122,7 +124,20 @@ def chosen_names(
 
 def with_names(row: dict[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
     """The record as it came, and the names that were chosen for its columns."""
-    return row if names is None or BAD_ROW in row else {**row, NAMES: names}
+    if names is None or BAD_ROW in row:
+        return row
+    try:
+        _refuse_twins(row, names)
+    except TwinColumns as twins:  # a later line of JSON, with other columns than the first ones
+        return {**row, BAD_ROW: twins.of_row}
+    return {**row, NAMES: names}
+
+
+def require_chosen_names(row: Mapping[str, Any]) -> None:
+    """Refuses a record whose own mapping reads two of its columns as one field."""
+    chosen = _chosen_names(row)
+    if chosen is not None:
+        _refuse_twins([name for name in row if name != NAMES], chosen)
 
 
 def _chosen_names(row: Mapping[str, Any]) -> Mapping[str, str] | None:
@@ -152,7 +167,10 @@ def _column_for(names: list[str], columns: Sequence[str]) -> str | None:
 
 
 def _refuse_twins(columns: Iterable[str], mapping: Mapping[str, str]) -> None:
-    """Two columns of one name would lose cells."""
-    for name, count in Counter(mapping.get(column, column) for column in columns).items():
-        if count > 1:
-            raise InputError(f"Two columns would be called {name!r}.", "Map only one of them.")
+    """Two columns for one field would lose cells."""
+    sources: dict[str, str] = {}
+    for column in columns:
+        field = mapping.get(column, column)
+        first = sources.setdefault(field, column)
+        if first != column:
+            raise TwinColumns(first, column, field)

@@ -3,6 +3,7 @@
 HoldfastError
 ├── UserError              a mistake that a person can fix; shown without a stack trace
 │   ├── InputError         a file or record that cannot be read
+│   │   └── TwinColumns    two columns for one field
 │   ├── SettingsError      a setting that is unknown or out of bounds
 │   ├── PipelineError      a pipeline that cannot be loaded or breaks its contract
 │   ├── NotThere           something that does not exist or is not visible to the caller
@@ -51,6 +52,17 @@ class UserError(HoldfastError):
 
 class InputError(UserError):
     """A file or record that cannot be read."""
+
+
+class TwinColumns(InputError):
+    """Two columns that would be read as the same field."""
+
+    def __init__(self, first: str, second: str, field: str) -> None:
+        super().__init__(
+            f"The columns {first!r} and {second!r} would both be read as {field!r}.",
+            "Choose one of them, or another name for one of them.",
+        )
+        self.of_row = f"has both {first!r} and {second!r}, which would be read as {field!r}"
 
 
 class SettingsError(UserError):

@@ -31,7 +31,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import PipelineError
+from holdfast.errors import PipelineError, SettingsError
 from holdfast.flags import FlagSpec as FlagSpec
 from holdfast.pipeline import Pipeline
 
@@ -123,6 +123,8 @@ class Extension:
         kind = self.load("pipeline")
         try:
             made = kind() if self.options is None else kind(options)
+        except SettingsError:
+            raise
         except Exception as error:
             raise self._broken("its pipeline cannot be created", error) from error
         if not isinstance(made, Pipeline) or made.name != self.name:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+import structlog
 
+from holdfast.engine.retention import Retention
+from holdfast.store.retention import Policies
 from tests.api.server import ApiServer, ended, upload
 from tests.pictures import gif, png, webp
+from tests.sources.test_image_archives import packed
+from tests.store.checks import execute
 
 
 async def _store(client: httpx2.AsyncClient, name: str, content: bytes) -> dict[str, Any]:
@@ -90,3 +96,28 @@ async def test_row_of_a_table_opens_no_file(server: ApiServer, forged: dict[str,
     job_id = made.json()["id"]
     job = await ended(server, eve, job_id)
     assert (job["counters"]["done"], job["counters"]["error"]) == (0, 2)
+
+
+@pytest.mark.parametrize("kind", ["image", "zip"])
+async def test_retention_keeps_the_images_of_jobs_that_are_there(
+    server: ApiServer, tmp_path: Path, kind: str
+) -> None:
+    ada, bob = await server.person("ada"), await server.person("bob")
+    unused = await _store(bob, "unused.png", png())
+    table = await ada.post("/api/files", files={"file": ("unused.csv", b"title\noak\n")})
+    content = packed(tmp_path / "a.zip", {"a.png": png()}).read_bytes() if kind == "zip" else png()
+    stored = await _store(ada, f"a.{kind}", content)
+    body = {"pipeline": "pictures", "fileId": stored["id"]}
+    job_id = (await ada.post("/api/jobs", json=body)).json()["id"]
+    later = await _store(ada, "later.png", png())
+    await execute(server.parts.store, "update files set created_at = @after(-864000)")
+    deleter, log = server.parts.deletions.jobs, structlog.get_logger()
+    await Retention(server.parts.store, deleter, Policies(files_days=5), log).apply()
+    left = {file["id"] for file in (await ada.get("/api/files")).json()["files"]}
+    assert stored["id"] in left and not left & {table.json()["id"], later["id"]}
+    assert (await bob.get(f"/api/files/{unused['id']}")).status_code == 404
+    assert (await ended(server, ada, job_id))["counters"]["done"] == 1
+    await server.parts.deletions.jobs.begin(job_id, "ada")
+    await Retention(server.parts.store, deleter, Policies(files_days=5), log).apply()
+    await Retention(server.parts.store, deleter, Policies(files_days=5), log).apply()
+    assert (await ada.get("/api/files")).json()["files"] == []

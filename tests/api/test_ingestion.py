@@ -109,6 +109,8 @@ async def test_files_that_cannot_be_read_are_set_aside_with_the_reason(
         "empty.csv", "empty.csv.reason.txt", "paper.pdf", "paper.pdf.reason.txt",
     ]  # fmt: skip
     assert "PDF" in (incoming / "failed" / "paper.pdf.reason.txt").read_text()
+    empty = (incoming / "failed" / "empty.csv.reason.txt").read_text()
+    assert empty.startswith("empty.csv is empty. ")  # what is wrong, then what to do
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

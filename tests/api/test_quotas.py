@@ -51,6 +51,7 @@ async def test_job_takes_in_no_more_items_than_its_owner_may_have(
         await taken_in(ada, made.json()["id"])
         job = (await ada.get(f"/api/jobs/{made.json()['id']}")).json()
         assert (job["counters"]["accepted"], job["maxItems"]) == (3, 3)
+        assert "limit of 3 items is reached" in (await ada.get(f"/jobs/{job['id']}")).text
         refused = await upload(ada, "title\noak\n")
         assert refused.status_code == 409 and "HOLDFAST_QUOTA_ITEMS" in refused.text
         assert (await ada.get("/api/session/usage")).json()["used"]["items"] == 3

@@ -133,6 +133,7 @@ USES = {
     "pipelines.catalog.normalising.wording._EXCLUDED": use(
         "sub", "(", ("(", " "), "(a ", ("(", "a"), ("(a ", "a"), "(a a a a ", (",", "a "), ", "
     ),
+    "pipelines.catalog.scoring._NUMBER_SIGN": use("sub", "no", "no.", "# ", "nr .", " "),
     "pipelines.catalog.normalising.years._RANGE": use(
         "sub", "2021-24", ("2021", " "), "2021 -", ("2021-", " "), "20"
     ),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
+import pytest
 
 from holdfast.cli.standing import add_batches, lines_of
 from holdfast.settings import load_settings
@@ -34,6 +35,30 @@ def test_records_are_added_to_a_standing_job_and_worked_off(desk: Desk) -> None:
     shown = desk.show()
     assert (shown["state"], shown["idle"], shown["problems"]) == ("RUNNING", True, [])
     assert shown["counters"]["done"] == 2
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_worker_says_once_what_it_waits_for_and_what_it_does_not(
+    desk: Desk, processes: str
+) -> None:
+    desk.write("upper.py", UPPER)
+    desk.write("more.jsonl", '{"title": "oak"}\n')
+    desk.succeed("open", "upper.py")
+    desk.succeed("add", "1", "more.jsonl", "--run-at", "2100-01-01T00:00:00Z")
+    worker = desk.start("work", "upper.py", "--until-idle", "--processes", processes)
+    lines = iter(worker.stderr.readline, "")
+    due = next(line for line in lines if line.startswith("Waiting for job 1"))
+    assert "due at 2100-01-01 00:00" in due and "all open items are due later" in due
+    hold = (
+        "update ranges set worker = 'elsewhere', token = 'x', available_at = @now,"
+        " expires_at = @after(600)"
+    )
+    execute_at(desk.command.database_url, hold)
+    assert "leased by" in (leased := next(lines)) and "elsewhere" in leased
+    desk.succeed("pause", "1")
+    rest = [line for line in lines if "job 1" in line]
+    assert rest == ["Not waiting for job 1, which is paused: holdfast resume 1\n"]
+    assert worker.wait(60) == 0
 
 
 def test_old_items_of_a_standing_job_are_removed_by_a_policy(desk: Desk) -> None:
@@ -133,6 +158,10 @@ def test_columns_that_cannot_be_are_refused_before_anything_is_added(desk: Desk)
     desk.succeed("open", "named.py")
     for column, words in ("Brand=colour", "no field 'colour'"), ("Colour=brand", "no column"):
         assert words in desk.fail("add", "1", "list.csv", "--column", column)
+    both = "'Product title' and 'Brand' would both be read as 'brand'"
+    twins = ("--column", "Product title=brand", "--column", "Brand=brand")
+    assert both in desk.fail("add", "1", "list.csv", *twins)
+    assert both in desk.fail("run", "named.py", "list.csv", *twins)
     assert "does not define 'named'" in desk.fail("add", "1", "list.csv", "--pipeline", "upper.py")
     desk.succeed("run", "upper.py", "list.csv", "--no-work")
     assert "not a standing job" in desk.fail("add", "2", "list.csv")

@@ -16,7 +16,7 @@ from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Gate
 from holdfast.rulings import Proposal, RulingKind
-from holdfast.store import Store
+from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.chunks import FinishedItems, FreeRanges, NamedItems
 from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
@@ -220,6 +220,44 @@ class AddFile:
         files = (await fetch(store, "select count(*) from files"))[0][0]
         told = await fetch(store, "select count(*) from audit where action = 'file.stored'")
         assert files == told[0][0] == before + 1
+
+
+@scenario("drop_drafts")
+class DropDrafts:
+    async def prepare(store: Store) -> list[int]:
+        add_file = open_console(store).files.add_file
+        names = ("draft.csv", False), ("kept.csv", True)
+        return [
+            await add_file(NewFile("ada", name, "upload", name, 1, "hash", {}, draft=not kept))
+            for name, kept in names
+        ]
+
+    async def act(store: Store, ids: list[int]) -> None:
+        await open_console(store).files.drop_drafts(ids)
+
+    async def check(store: Store, ids: list[int]) -> None:
+        left = await fetch(store, "select id from files where id >= :first", first=ids[0])
+        assert left == [(ids[1],)]
+
+
+@scenario("create")
+class CreateOverADraft:
+    async def prepare(store: Store) -> int:
+        new = NewFile("ada", "a.csv", "upload", "a", 1, "hash", {}, draft=True)
+        return await open_console(store).files.add_file(new)
+
+    async def act(store: Store, file_id: int) -> None:
+        with suppress(UnfitState):  # it was kept before
+            streams = [NewStream("upload-{job}", "v1")]
+            new = NewJob("demo", f"over {file_id}", streams, file_id=file_id, drafts=[file_id])
+            await store.jobs.create(new, "tester")
+
+    async def check(store: Store, file_id: int) -> None:
+        kept = await fetch(store, "select draft from files where id = :id", id=file_id)
+        jobs = await fetch(store, "select count(*) from jobs where file_id = :id", id=file_id)
+        told = "select count(*) from audit where action = 'file.stored' and subject = :id"
+        assert (kept, jobs) == ([(0,)], [(1,)])
+        assert await fetch(store, told, id=str(file_id)) == [(1,)]
 
 
 @scenario("add_export")

@@ -243,11 +243,17 @@ class Reader:
             words[words.index("--health-port") + 1] = str(free_port())
         numbers = {word: "1" for word in words[1:] if word.isdigit() and words[0] in _NUMBERED}
         places = {"PIPELINE": "prices.py", **numbers}
+        for word in words:
+            if word.startswith(_OF_REPOSITORY) and (ROOT / word).is_dir():
+                places[word] = str(ROOT / word)
+            elif word.startswith(_OF_REPOSITORY):
+                places[word] = Path(word).name  # what a command writes
         if "/srv/incoming/suppliers" in words:
             places["/srv/incoming/suppliers"] = str(self.folder / "incoming" / "suppliers")
         return [places.get(word, word) for word in words]
 
 
+_OF_REPOSITORY = ("bench/", "src/")
 _NUMBERED = ("add", "items", "show", "pause", "resume", "cancel", "reprocess", "delete", "dead")
 
 

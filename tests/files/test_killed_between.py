@@ -84,3 +84,21 @@ def test_objects_and_rows_after_a_kill(
     assert client.get(f"/api/exports/{export_id}/download").status_code == 200
     file_id = client.get("/api/files").json()["files"][0]["id"]
     assert client.get(f"/api/files/{file_id}").json()["rows"][0] == {"title": "row 1.0"}
+
+
+def test_file_of_a_request_whose_server_is_killed_is_not_shown_and_is_removed(
+    hosts: Hosts, sqlite_url: str, bucket_settings: dict[str, str]
+) -> None:
+    doomed, client = hosts.api(HOLDFAST_FAULT="create/add_job")
+    hosts.log_in()
+    client.headers.update(hosts.headers)
+    with pytest.raises(httpx2.TransportError):
+        client.post("/api/jobs", files=ROWS, data={"pipeline": "lengths"})
+    assert doomed.wait(30) == -signal.SIGKILL
+
+    _, client = hosts.api()
+    assert client.get("/api/files").json()["files"] == []
+    assert len(asyncio.run(_keys(sqlite_url, bucket_settings, clear=True))) == 1
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute("update files set created_at = '2020-01-01T00:00:00.000Z'")
+    assert asyncio.run(_keys(sqlite_url, bucket_settings, clear=True)) == []

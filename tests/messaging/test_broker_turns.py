@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,10 +19,11 @@ from holdfast.cli.composition import worker_options
 from holdfast.engine.control import Control
 from holdfast.engine.turns import Places, Turn
 from holdfast.errors import DatabaseGone
-from holdfast.messaging.broker import Outgoing
+from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.broker_turns import BrokerTurns
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.item_adds import ItemAdds
+from holdfast.messaging.relay import Relay
 from holdfast.model import SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
@@ -102,6 +104,16 @@ async def test_orders_wait_until_the_worker_takes_turns(
         await until(is_added)
 
 
+async def _relay(store: Store, broker: Broker) -> None:
+    """A stopped worker sends what it held again, through the outbox."""
+    relay = Relay(store, broker, 0.01, random.Random(1), Metrics(), structlog.get_logger())
+    relaying = asyncio.create_task(relay.run())
+    while await store.database.fetch("select 1 from outbox where kind = 'message'"):
+        await asyncio.sleep(0.01)
+    relay.stop()
+    await relaying
+
+
 async def test_order_that_a_stop_interrupts_is_followed_once(
     store: Store,
     postgres_url: str,
@@ -121,6 +133,7 @@ async def test_order_that_a_stop_interrupts_is_followed_once(
         await blocker.rollback()
     assert await _accepted(store, job_id) == 0
 
+    await _relay(store, broker)
     async with opened(store, broker_url, queue_prefix) as turns:
         add = turns._parts.item_adds.add
         with pytest.MonkeyPatch.context() as patch:
@@ -129,6 +142,7 @@ async def test_order_that_a_stop_interrupts_is_followed_once(
             await until(partial(_is_accepted, store, job_id))
             await turns.close()
 
+    await _relay(store, broker)
     async with opened(store, broker_url, queue_prefix) as turns:
         await broker.publish([order(slice_of(job_id))])
         await turns.ended(await _next(turns), worked=True)

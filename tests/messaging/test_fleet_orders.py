@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
+import psycopg
 import pytest
 
 from tests.chaos.scene import DEEDS, wait_until
@@ -155,6 +157,36 @@ def test_order_that_is_switched_off_waits_and_is_no_dead_letter(fleet: Fleet, pi
     relay = fleet.start_relay()
     fleet.wait_done(1)
     stop(relay, worker)
+
+
+def test_order_whose_worker_is_stopped_again_and_again_is_followed_and_no_dead_letter(
+    fleet: Fleet,
+) -> None:
+    """Five deploys are more than a message may be delivered."""
+    path = fleet.folder / "counted.py"
+    path.write_text(COUNTED)
+    fleet.start_relay()
+    add = message("items.add", {"pipeline": "counted", "rows": [{"id": 1}]})
+    held = {"message_id": orjson.loads(add)["header"]["message_id"], "type": "items.add"}
+    open_job = "select 1 from jobs where standing = 1"
+    waits = "select count(*) from pg_locks where not granted"
+    with psycopg.connect(fleet.url) as other:
+        # As if another worker were storing the same message, and did not end.
+        other.execute(
+            "insert into inbox (message_id, type, at) values (%(message_id)s, %(type)s, now())",
+            held,
+        )
+        fleet.send("interactive", add)
+        for _ in range(5):
+            worker = fleet.start_listener(path)
+            wait_until(lambda: fleet.fetch(open_job), "the job is open")
+            wait_until(lambda: fleet.fetch(waits)[0][0] > 0, "the message is being stored")
+            stop(worker)
+        other.rollback()
+    fleet.start_listener(path)
+    done = "select sum(accepted), sum(done) from counters"
+    wait_until(lambda: [*map(tuple, fleet.fetch(done))] == [(1, 1)], "the record is done")
+    assert fleet.dead_letters() == []
 
 
 def test_messages_on_the_page_of_messages_do_what_it_says(fleet: Fleet) -> None:

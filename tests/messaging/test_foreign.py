@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aio_pika
+import orjson
 import pytest
 import structlog
 from aio_pika import Message
@@ -16,7 +17,7 @@ from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
 
 from holdfast import Pipeline, Record
-from holdfast.cli.broker_composition import accepting
+from holdfast.cli.broker_composition import accepting, returning
 from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer, Topic
 from holdfast.engine.control import Control
 from holdfast.errors import FilesGone, PipelineError, Throttled
@@ -73,12 +74,14 @@ class Desk:
         )
         consumer = await self.broker.read(ForeignQueue(self.broker.topology, spec), spec.prefetch)
         accept = accepting(load_settings({}), self.store, Orders(), spec, log)
-        reader = ForeignConsumer(spec, consumer, accept, Metrics(), _Hasty(), log)
+        back = returning(self.store)
+        reader = ForeignConsumer(spec, consumer, accept, back, Metrics(), _Hasty(), log)
         task = asyncio.create_task(reader.run())
         await until(self._is_read)
         try:
             yield
         finally:
+            await consumer.stop()
             await end_tasks([task])
             await consumer.close()
 
@@ -92,10 +95,11 @@ class Desk:
         async with self.connection.channel() as channel:
             return (await channel.declare_queue(self.queue, passive=True)).declaration_result
 
-    async def send(self, body: bytes, message_id: str | None = None) -> None:
+    async def send(self, body: bytes, message_id: str | None = None, **headers: Any) -> None:
         async with self.connection.channel() as channel:
             exchange = await channel.get_exchange(self.exchange, ensure=False)
-            await exchange.publish(Message(body, message_id=message_id), "orders.new")
+            message = Message(body, message_id=message_id, headers=headers)
+            await exchange.publish(message, "orders.new")
 
     async def inputs(self, job_id: int) -> list[str]:
         sql = "select input from items where job_id = :job order by seq"
@@ -262,3 +266,24 @@ async def test_what_is_prepared_reaches_the_transaction_and_topics_have_jobs_of_
 
 async def _items(store: Store) -> int:
     return len(await fetch(store, "select 1 from items"))
+
+
+async def test_message_that_a_stopped_consumer_holds_is_sent_again_and_not_counted(
+    desk: Desk,
+) -> None:
+    """Given back, it would be a dead letter after three stops."""
+    began = asyncio.Event()
+
+    async def take_later(tx: Any, message: Incoming) -> Sequence[Record]:
+        began.set()
+        raise Throttled("too many items are waiting already", 5)
+
+    await desk.open()
+    async with desk.reading(take_later):
+        await desk.send(b'{"orders": [1]}', "one", shop="north")
+        await began.wait()
+    await until(_when(desk.waiting, 0))
+    sql = "select message_id, exchange, routing_key, headers, payload from outbox"
+    (row,) = [row for row in await fetch(desk.store, sql) if row[1] is not None]
+    assert (row[0], row[1], row[2]) == ("one", "", desk.queue)
+    assert (orjson.loads(row[3]), bytes(row[4])) == ({"shop": "north"}, b'{"orders": [1]}')

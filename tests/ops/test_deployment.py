@@ -13,11 +13,13 @@ import pytest
 
 from holdfast.cli.command_list import COMMANDS as LISTED
 from holdfast.cli.lazy_commands import load_own
-from holdfast.settings import SETTINGS, load_settings
+from holdfast.settings import every_setting, installed_groups, load_settings
 from tests.ops import deployment
 from tests.ops.deployment import COMMANDS, DEPLOY, PROCESSES, ROOT, UNITS
 
-SETTING_NAMES = {each.name for each in SETTINGS}
+SETTING_NAMES = {
+    each.name for settings in every_setting(installed_groups()).values() for each in settings
+}
 FILES = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
 HOW_TOS = [
     ROOT / "docs" / "how-to" / name for name in ("run-a-fleet.md", "deploy.md", "monitoring.md")

@@ -210,6 +210,19 @@ class SendAgain:
         assert [tuple(row) for row in rows] == [("interactive", "message")]
 
 
+@scenario("return_message")
+class ReturnMessage:
+    async def prepare(store: Store) -> str:
+        return str(uuid4())
+
+    async def act(store: Store, message_id: str) -> None:
+        await store.messages.return_message(message_id, "theirs", b"{}", {"shop": "north"})
+
+    async def check(store: Store, message_id: str) -> None:
+        sql = "select distinct exchange, routing_key from outbox where message_id = :m"
+        assert await fetch(store, sql, m=message_id) == [("", "theirs")]
+
+
 @scenario("forget_messages")
 class ForgetMessages:
     async def prepare(store: Store) -> str:

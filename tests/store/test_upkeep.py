@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from holdfast.console import open_console
 from holdfast.store import Store
 from holdfast.store.schedules import DueSchedule
-from tests.store.checks import execute, fetch
+from tests.store.checks import claim_one, execute, fetch, filled_job
 from tests.store.scenarios import SCHEDULED
 
 PAST = datetime(2026, 1, 1, 3, 0, 0, 123000, tzinfo=UTC)
@@ -90,3 +90,27 @@ async def test_removed_schedule_is_gone(store: Store) -> None:
     assert await store.schedules.remove_schedule("nightly") is True
     assert await store.schedules.remove_schedule("nightly") is False
     assert await store.schedules.due_schedules() == []
+
+
+async def test_worker_last_seen_before_the_clock_was_set_back_is_lost(store: Store) -> None:
+    """Its leases would last as long as the jump."""
+    job_id = await filled_job(store, 3)
+    for name in ("one", "two"):
+        await store.workers.add_worker(name, "host", 1, [])
+    claimed = await claim_one(store, job_id, worker="one")
+    await execute(store, "update workers set seen_at = @after(3600) where name = 'one'")
+    ahead = "update ranges set expires_at = @after(3600) where id = :id"
+    await execute(store, ahead, id=claimed.lease.range_id)
+    assert await store.workers.lost("two", 30.0) == ["one"]
+    assert await store.workers.free_lost("one", 30.0) == [job_id]
+    assert await claim_one(store, job_id, worker="two")
+    assert await store.workers.lost("two", 30.0) == []
+
+
+async def test_duty_held_before_the_clock_was_set_back_passes_to_the_next(store: Store) -> None:
+    assert await store.workers.hold_duty("sweep", "one", 60.0)
+    assert not await store.workers.hold_duty("sweep", "two", 60.0)
+    ahead = "update duties set acted_at = @after(3600), expires_at = @after(3660)"
+    await execute(store, ahead)
+    assert await store.workers.hold_duty("sweep", "two", 60.0)
+    assert not await store.workers.hold_duty("sweep", "one", 60.0)

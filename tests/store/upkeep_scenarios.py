@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any
 
 from holdfast.model import Lane
@@ -12,6 +13,8 @@ from holdfast.store.decisions import DecisionRow
 from holdfast.store.gates import Passes, Want
 from tests.store.checks import fetch, filled_job, make_job
 from tests.store.scenarios import FUTURE, PAST, SCENARIOS, SCHEDULED, Scenario, scenario
+
+_NUMBERS = count(1)  # the database's time may be the same twice
 
 
 def simple_scenario(
@@ -25,7 +28,7 @@ def simple_scenario(
     """A verb on one row of a small table, with a new name each time."""
 
     async def prepare(store: Store) -> str:
-        name = f"{verb} {await store.jobs.now()}"
+        name = f"{verb} {next(_NUMBERS)}"
         for step in before:
             await step(store, name)
         return name

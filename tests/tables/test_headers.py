@@ -80,6 +80,40 @@ def test_short_header_over_wider_rows_is_said(table) -> None:
         assert any("set the header row" in note for note in file.detected.notes)
 
 
+SECOND = "looks like the header of a second table"
+
+
+def notes_of(path: Path) -> str:
+    with TableFile(path) as file:
+        return " ".join(file.detected.notes)
+
+
+def test_second_table_below_the_first_is_said(table, tmp_path: Path) -> None:
+    first = "#,title,brand,price\n1,Lamp,Acme,12\n2,Desk,Bolt,99\n"
+    text = f"{first}\nName,Phone,,\nAnn,555,,\nBob,556,,\n"
+    path = table(text)
+    assert f"The row 'Name, Phone' {SECOND}" in notes_of(path)
+    assert len(read(path)) == 5  # nothing is left out
+    workbook = xlsxwriter.Workbook(tmp_path / "two.xlsx")
+    sheet = workbook.add_worksheet()
+    for number, line in enumerate(text.split("\n")):
+        sheet.write_row(number, 0, line.split(","))
+    workbook.close()
+    assert SECOND in notes_of(tmp_path / "two.xlsx")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *HEADERS.values(),
+        "sku,title,brand\n1,Lamp,Acme\nABC,Chair,Bolt\n3,Desk,Acme\n",
+        "title,price,note\nLamp,12,\nDesk,,old\nSofa,,\n",
+    ],
+)
+def test_one_table_is_not_taken_for_two(table, text: str) -> None:
+    assert SECOND not in notes_of(table(text))
+
+
 def test_header_row_can_be_given(table) -> None:
     path = table("made by,Ann\n,\nname,age\nBob,31\n")
     assert read(path, header_row=3) == [{"name": "Bob", "age": "31"}]

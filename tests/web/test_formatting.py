@@ -11,7 +11,7 @@ from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.web.column_guess import guesses, kind_of
 from holdfast.web.filtering import column_word, parse_filter
-from holdfast.web.formatting import cell, duration, instant, number, size
+from holdfast.web.formatting import cell, duration, instant, number, sentence, size
 from holdfast.web.forms import parse_options
 
 
@@ -24,6 +24,12 @@ from holdfast.web.forms import parse_options
 )  # fmt: skip
 def test_durations_are_said_as_people_say_them(seconds: float | None, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_error_is_a_sentence_with_one_full_stop() -> None:
+    assert [sentence(each) for each in ("it is off", "It is off.", "", "…")] == [
+        "It is off.", "It is off.", ".", "….",
+    ]  # fmt: skip
 
 
 def test_numbers_have_separators() -> None:

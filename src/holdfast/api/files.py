@@ -90,7 +90,7 @@ class FileList(Shape):
     dependencies=[Depends(require_flag(Flag.INGEST))],
 )
 async def store(request: Request, person: Operator, parts: PartsOf) -> PreviewedFile:
-    """CSV, TSV, XLSX or JSON lines, or an image (PNG, JPEG, WebP, GIF), recognized by content.
+    """CSV, TSV, XLSX or JSON lines, or an image (PNG, JPEG, WebP, GIF, HEIC), known by content.
     Anything else is refused and not stored."""
     require_form(request)
     async with received_form(request, parts.library.access) as form:

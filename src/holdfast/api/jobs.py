@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -149,7 +149,7 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
     that the pipeline finds itself. Responds when the job is stored; its rows are then ingested in
     the background, even if the server restarts. Also opens a standing job, which is given its
     records later."""
-    async with _job_request(request, person, parts) as job_request:
+    async with _job_request(request, parts) as job_request:
         job_id = await parts.new_jobs.start(job_request, person)
     return await describe_job(await parts.console.jobs.job(job_id, None), person, parts)
 
@@ -246,8 +246,8 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
 
 
 @asynccontextmanager
-async def _job_request(request: Request, person: Person, parts: Parts) -> AsyncIterator[JobRequest]:
-    """From JSON, or from a form whose file is stored first."""
+async def _job_request(request: Request, parts: Parts) -> AsyncIterator[JobRequest]:
+    """From JSON, or from a form with a file."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         yield _from_body(validated(NewJob, await json_of(request)), request)
@@ -255,12 +255,10 @@ async def _job_request(request: Request, person: Person, parts: Parts) -> AsyncI
         await parts.flags.require(Flag.INGEST)
         async with received_form(request, parts.library.access) as form:
             body = validated(NewJob, form_fields(form.fields))
-            # Before anything is stored.
-            parts.new_jobs.startable_pipeline(body.pipeline)
-            if body.standing:
-                raise UserError("a standing job is opened without a file")
-            file, _ = await parts.library.store(require_file(form), body.table, person.name)
-            yield _from_body(body.model_copy(update={"file_id": file.id}), request)
+            job_request = _from_body(body, request)
+            if job_request.has_input:
+                raise UserError("give only one of a file in the form, fileId, path and bucketKey")
+            yield replace(job_request, received=require_file(form))
     else:
         raise neither_json_nor_form()
 

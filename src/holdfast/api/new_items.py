@@ -140,10 +140,8 @@ async def _add_form(request: Request, job: Job, parts: Parts) -> files.AddedFile
     await parts.flags.require(Flag.INGEST)
     async with received_form(request, parts.library.access) as form:
         body, received = validated(NewRows, form_fields(form.fields)), require_file(form)
-        path = received.path.with_name(received.name)
-        received.path.rename(path)
         wanted = _rows_request(body, request)
-        return await added_files(parts).add(job, path, wanted, body.key)
+        return await added_files(parts).add(job, received.under_its_name().path, wanted, body.key)
 
 
 def _rows_request(body: NewRows, request: Request) -> JobRequest:

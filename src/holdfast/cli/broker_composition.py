@@ -31,7 +31,8 @@ from holdfast.extension import installed
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
 from holdfast.messaging.dead import keep_dead_messages
-from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue
+from holdfast.messaging.delivery import Delivery
+from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue, Return
 from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
@@ -107,19 +108,33 @@ async def foreign_queues(
 ) -> AsyncIterator[None]:
     """Reads the queues that the extensions of these pipelines consume."""
     flags = FlagValues(store, served_flags(settings, extensions_of(pipelines)), SystemClock())
-    tasks = []
+    readers = []
     for pipeline in pipelines.values():
         for spec in consumers_of(pipeline, settings, flags, log):
             target = _pipeline_of(spec, pipeline, pipelines)
             accept = accepting(settings, store, target, spec, log)
             place = ForeignQueue(broker.topology, spec)
             consumer = await broker.read(place, spec.prefetch, spec.consumers)
-            reader = ForeignConsumer(spec, consumer, accept, metrics, system_random(), log)
-            tasks.append(asyncio.create_task(reader.run()))
+            reader = ForeignConsumer(
+                spec, consumer, accept, returning(store), metrics, system_random(), log
+            )
+            readers.append((consumer, asyncio.create_task(reader.run())))
     try:
         yield
     finally:
-        await end_tasks(tasks)
+        await asyncio.gather(*(consumer.stop() for consumer, _ in readers))
+        await end_tasks([task for _, task in readers])
+
+
+def returning(store: Store) -> Return:
+    """Sends what a stopped consumer had not taken yet to its queue again."""
+
+    async def send_again(delivery: Delivery) -> None:
+        await store.messages.return_message(
+            delivery.message_id, delivery.queue, delivery.body, delivery.own_headers
+        )
+
+    return send_again
 
 
 def consumers_of(

@@ -83,6 +83,21 @@ def add(
 
     run_async(main())
     errors.print(f"{name} takes files from {place}.", markup=False)
+    _warn_of_folder(new, settings)
+
+
+def _warn_of_folder(adapter: NewAdapter, settings: Settings) -> None:
+    """Only a note: the servers that scan it have settings of their own."""
+    if adapter.kind is not AdapterKind.FOLDER:
+        return
+    place = Path(adapter.address).resolve()
+    if not any(place.is_relative_to(root.resolve()) for root in settings.file_roots):
+        errors.print(
+            f"  Note: it is not in a folder of HOLDFAST_FILE_ROOTS here"
+            f" ({', '.join(map(str, settings.file_roots)) or 'none is set'}). Servers take nothing"
+            " from it unless they have it there.",
+            markup=False,
+        )
 
 
 def _kind_of(address: str) -> tuple[AdapterKind, str]:
@@ -90,6 +105,11 @@ def _kind_of(address: str) -> tuple[AdapterKind, str]:
         return AdapterKind.S3, address.removeprefix("s3://")
     if address.startswith(("ftp://", "ftps://")):
         return AdapterKind.FTP, address
+    if "://" in address:
+        raise UserError(
+            f"{address!r} is not an address of a place",
+            "Give a folder, ftp://USER@HOST/FOLDER, ftps://…, or s3://BUCKET/PREFIX.",
+        )
     return AdapterKind.FOLDER, str(Path(address).absolute())
 
 

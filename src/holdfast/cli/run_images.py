@@ -15,6 +15,7 @@ from holdfast.console import open_console
 from holdfast.console.file_imports import Received
 from holdfast.console.file_library import FileLibrary
 from holdfast.console.files import StoredFile
+from holdfast.engine.control import Origin
 from holdfast.errors import UserError
 from holdfast.settings import Settings
 from holdfast.sources.image_archives import image_archive
@@ -62,15 +63,18 @@ class ImageInput:
             digest.update(f"{content_key(path)} {path.name}\n".encode())
         return digest.hexdigest()
 
-    async def stored(self, store: Store) -> StoredFile:
-        """The list of the images, which are in the file store from then on."""
-        library, owner = self._library(store), self.settings.owner
-        ids = []
-        for path in self.paths:
-            async with library.access.local.passing() as folder:
-                received = await asyncio.to_thread(_copied, path, folder)
-                ids.append((await library.store(received, {}, owner))[0].id)
-        return await library.job_input(ids, {}, owner, None)
+    @asynccontextmanager
+    async def stored(self, store: Store) -> AsyncIterator[tuple[StoredFile, Origin]]:
+        """The list of the images, which are in the file store while a job is made of them, and
+        stay there with it."""
+        owner, ids = self.settings.owner, []
+        async with self._library(store).drafting() as library:
+            for path in self.paths:
+                async with library.access.local.passing() as folder:
+                    received = await asyncio.to_thread(_copied, path, folder)
+                    ids.append((await library.store(received, {}, owner))[0].id)
+            file = await library.job_input(ids, {}, owner, None)
+            yield file, Origin(file_id=file.id, by_admin=True, drafts=library.drafts or ())
 
     @asynccontextmanager
     async def opened(self, store: Store, file_id: int | None) -> AsyncIterator[Path]:

@@ -167,19 +167,20 @@ class JobRun:
     async def _start_images(
         self, store: Store, control: Control, images: ImageInput, only_first: bool
     ) -> int:
-        request, file = self._request, await images.stored(store)
-        errors.print(f"{images.name}: one item for each image", markup=False)
-        upload = NewUpload(
-            pipeline=request.pipeline,
-            name=images.name,
-            reference=file.key,
-            key=self._key(),
-            options=request.options,
-            caps=request.caps,
-            origin=Origin(file_id=file.id, by_admin=True),
-            images=True,
-        )
-        return await control.start_upload(upload, only_first)
+        request = self._request
+        async with images.stored(store) as (file, origin):
+            errors.print(f"{images.name}: one item for each image", markup=False)
+            upload = NewUpload(
+                pipeline=request.pipeline,
+                name=images.name,
+                reference=file.key,
+                key=self._key(),
+                options=request.options,
+                caps=request.caps,
+                origin=origin,
+                images=True,
+            )
+            return await control.start_upload(upload, only_first)
 
     def _plan_reading(self) -> dict[str, Any]:
         """How the file will be read, shown before its job is created."""

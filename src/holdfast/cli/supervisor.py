@@ -165,14 +165,14 @@ class WorkerChild:
         self._setup = setup
         self._number = number
         self._log = log
-        self._name = ""
+        self.name = ""
         self._wait = _RESTART_SECONDS[0]
         self._errors = 0
         self.deaths = 0
 
     def arguments(self) -> list[str]:
-        self._name = worker_name()
-        arguments = ["holdfast", "work", *self._setup.arguments, "--name", self._name]
+        self.name = worker_name()
+        arguments = ["holdfast", "work", *self._setup.arguments, "--name", self.name]
         if self._setup.until_idle:
             arguments.append("--until-idle")
         if self._setup.health_port:
@@ -188,7 +188,7 @@ class WorkerChild:
         if stopping or (exit_code == 0 and not was_at_work and self._setup.until_idle):
             return None
         self.deaths += 1
-        self._log.info("worker.died", worker=self._name, exit_code=exit_code)
+        self._log.info("worker.died", worker=self.name, exit_code=exit_code)
         # A signal, or a death at work, is caused by an item; anything else by the program.
         self._errors = self._errors + 1 if exit_code > 0 and not was_at_work else 0
         if self._errors == _ERRORS_IN_A_ROW and self._setup.until_idle:
@@ -216,8 +216,8 @@ class WorkerChild:
     async def _return_leases(self) -> bool:
         """Whether the worker held any."""
         try:
-            leases = await self._store.leases.return_leases(self._name)
-            await self._store.workers.stop_worker(self._name)
+            leases = await self._store.leases.return_leases(self.name)
+            await self._store.workers.stop_worker(self.name)
         except DatabaseGone as error:
             self._log.warning("database.gone", error=str(error))
             return False

@@ -7,9 +7,10 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 import typer
@@ -26,14 +27,17 @@ from holdfast.cli.opening import opened_store, run_async, settings_from_environm
 from holdfast.cli.output import errors, print_error
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import STOP_SIGNALS, run_until_signalled, stop_with_supervisor
-from holdfast.cli.supervisor import Supervisor, WorkerSetup, worker_name
+from holdfast.cli.supervisor import Supervisor, WorkerChild, WorkerSetup, worker_name
+from holdfast.cli.waiting import WaitedFor, Waiting
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.worker import Worker, WorkerParts
-from holdfast.errors import UserError
+from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe import tracing
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
+from holdfast.store import Store
+from holdfast.tasks import end_tasks
 
 
 def register(app: typer.Typer) -> None:
@@ -86,7 +90,7 @@ def work(
     wait_for_schema(settings, health_port)
     if processes > 1:
         setup = WorkerSetup(_arguments(pipelines, job), until_idle, health_port=health_port)
-        run_async(_supervise(settings, setup, processes))
+        run_async(_supervise(settings, setup, processes, list(loaded), job))
         return
     if not supervised:
         names = ", ".join(sorted(loaded))
@@ -100,14 +104,24 @@ def _arguments(pipelines: Sequence[str], job: int | None) -> list[str]:
     return [*pipelines] if job is None else [*pipelines, "--job", str(job)]
 
 
-async def _supervise(settings: Settings, setup: WorkerSetup, count: int) -> None:
+async def _supervise(
+    settings: Settings, setup: WorkerSetup, count: int, pipelines: list[str], job: int | None
+) -> None:
     log, metrics = structlog.get_logger(), Metrics()
     async with opened_store(settings, metrics) as store:
-        supervisor = Supervisor(setup.children(store, count, log), settings.drain_seconds)
+        children = setup.children(store, count, log)
+        supervisor = Supervisor(children, settings.drain_seconds)
         port, checks = setup.health_port, store_checks(store)
+        own = partial(_names, children)
+        waiting = _waiting(settings, store, pipelines, job, own) if setup.until_idle else None
         with serving_health(settings, port, metrics, checks) as drain:
             message = f"Running {count} worker processes."
-            await run_until_signalled(supervisor.run(), drain, supervisor.stop, message)
+            async with _saying(waiting):
+                await run_until_signalled(supervisor.run(), drain, supervisor.stop, message)
+
+
+def _names(children: Sequence[WorkerChild]) -> list[str]:
+    return [child.name for child in children]
 
 
 def collect_garbage_less_often() -> None:
@@ -167,7 +181,36 @@ async def _work(settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _
         )
         worker = Worker(parts, pipelines, options, turns)
         _stop_on_request(wanted.supervised, drain, worker)
-        await worker.run()
+        says = wanted.until_idle and not wanted.supervised
+        waiting = _waiting(settings, store, pipelines, wanted.job, lambda: [wanted.name])
+        async with _saying(waiting if says else None):
+            await worker.run()
+
+
+def _waiting(
+    settings: Settings,
+    store: Store,
+    pipelines: Collection[str],
+    job: int | None,
+    own: Callable[[], Collection[str]],
+) -> Waiting:
+    lost, enabled = settings.worker_lost_seconds, settings.backfill_enabled
+    return Waiting(WaitedFor(store, pipelines, job, lost, enabled, own), SystemClock())
+
+
+@asynccontextmanager
+async def _saying(waiting: Waiting | None) -> AsyncIterator[None]:
+    """Says what keeps the worker from ending, and at the end what it did not wait for."""
+    if waiting is None:
+        yield
+        return
+    showing = asyncio.create_task(waiting.show())
+    try:
+        yield
+        with suppress(DatabaseGone):
+            await waiting.show_paused()
+    finally:
+        await end_tasks([showing])
 
 
 def _stop_on_request(supervised: bool, drain: Callable[[], None], worker: Worker) -> None:

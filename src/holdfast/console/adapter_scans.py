@@ -193,7 +193,7 @@ class _Scan:
             await self._start(known)
         except (InputError, TooLarge) as error:
             known.state = FileState.REFUSED
-            known.error = f"{error.message} {error.hint or ''}".strip()[:_LONGEST_ERROR]
+            known.error = _sentences(error)[:_LONGEST_ERROR]
             self.report.refused += 1
             await self._note(known)
 
@@ -250,6 +250,11 @@ class _Scan:
     async def _note(self, known: KnownFile) -> None:
         if not await self.scans.console.adapters.note_file(known, self.token):
             raise ScannerReplaced
+
+
+def _sentences(error: UserError) -> str:
+    message = error.message if error.message.endswith(".") else f"{error.message}."
+    return f"{message} {error.hint or ''}".strip()
 
 
 async def scan_named(

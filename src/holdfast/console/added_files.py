@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.console.feature_flags import Flag
 from holdfast.console.files import StoredFile
 from holdfast.console.images import is_archive, is_image
 from holdfast.console.new_jobs import JobRequest, NewJobs
@@ -37,8 +38,12 @@ class AddedFiles:
     async def add_stored(
         self, job: Job, request: JobRequest, person: Person, key: str | None = None
     ) -> AddedFile:
-        """A stored file, or one that is elsewhere, which is stored first."""
+        """A stored file, or one that is elsewhere, of which only the rows are stored."""
         require_open(job)
+        await self.new_jobs.flags.require(Flag.INGEST)
+        async with self.new_jobs.fetched(request, person.name) as received:
+            if received is not None:
+                return await self.add(job, received.under_its_name().path, request, key)
         file = await self._table(request, person)
         async with self.new_jobs.library.opened(file) as path:
             return await self.add(job, path, request, key)
@@ -54,10 +59,9 @@ class AddedFiles:
         return AddedFile(enqueued, read_as)
 
     async def _table(self, request: JobRequest, person: Person) -> StoredFile:
-        ids = await self.new_jobs.stored_files(request, person)
-        if len(ids) != 1:
+        if len(request.file_ids) != 1:
             raise UserError("the request names no file", "Give fileId, path or bucketKey.")
-        file = await self.new_jobs.console.files.file(ids[0], person.scope)
+        file = await self.new_jobs.console.files.file(request.file_ids[0], person.scope)
         if is_image(file) or is_archive(file):
             raise UserError(
                 f"{file.name} is not a table, and a standing job takes no images",

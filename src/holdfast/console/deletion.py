@@ -123,8 +123,15 @@ class Deletions:
         while files := await self._console.files.page(name, _PAGE):
             for file in files:
                 await self._delete_file(file, actor)
+        await self._delete_drafts(name)
         if await self._rows.delete_user(name, actor):
             self._log.info("user.deleted", user=name)
+
+    async def _delete_drafts(self, name: str) -> None:
+        """Of requests that were not answered yet."""
+        while drafts := await self._console.files.old_drafts(0.0, _PAGE, name):
+            for key in await self._console.files.drop_drafts(drafts):
+                await self.jobs.remove(key)
 
     async def _delete_file(self, file: StoredFile, actor: str) -> None:
         await self.jobs.remove(file.key)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from holdfast.errors import NotAllowed, NotThere
@@ -24,6 +24,12 @@ class Received:
     path: Path
     size: int
     sha256: str
+
+    def under_its_name(self) -> Received:
+        """Messages about its content name the file."""
+        path = self.path.with_name(self.name)
+        self.path.rename(path)
+        return replace(self, path=path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,15 @@ class FileLeftovers:
 
     async def clear_store(self, now: datetime) -> None:
         await self._access.store.drop_unfinished(now - UNTOUCHED)
+        await self._drop_drafts()
         for prefix in self._after:
             await self._clear(prefix, now - UNTOUCHED)
+
+    async def _drop_drafts(self) -> None:
+        """Rows of files that came with requests which were never answered; then their objects
+        have none."""
+        files = self._console.files
+        await files.drop_drafts(await files.old_drafts(UNTOUCHED.total_seconds(), _ROUND))
 
     async def _clear(self, prefix: str, before: datetime) -> None:
         """Continues where the last round ended."""

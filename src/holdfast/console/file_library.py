@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,7 +27,7 @@ from holdfast.console.images import (
     is_archive,
     is_image,
 )
-from holdfast.errors import InputError, UserError
+from holdfast.errors import DatabaseGone, FilesGone, InputError, UserError
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
 from holdfast.sources.image_archives import image_archive
@@ -64,6 +65,24 @@ class FileLibrary:
         self._imports = imports
         self.access = access
         self.table_limits = table
+        #: Files that are kept only with the job that is made of them; None: each is kept.
+        self.drafts: list[int] | None = None
+
+    @asynccontextmanager
+    async def drafting(self) -> AsyncIterator[FileLibrary]:
+        """The library for one request for a job: what it stores and no job keeps is removed. If the
+        process is killed before, FileLeftovers removes it."""
+        library = copy(self)
+        library.drafts = list[int]()
+        try:
+            yield library
+        finally:
+            with suppress(DatabaseGone, FilesGone):
+                await self._drop(library.drafts)
+
+    async def _drop(self, drafts: Sequence[int]) -> None:
+        for key in await self._files.drop_drafts(drafts) if drafts else ():
+            await self.access.store.delete(key)
 
     async def store(
         self,
@@ -74,25 +93,23 @@ class FileLibrary:
         kind: str = UPLOAD,
     ) -> tuple[StoredFile, Preview]:
         """Keeps a file if it is an image, or a table with rows."""
-        path = received.path.with_name(received.name)
-        received.path.rename(path)
-        preview = await look(self._detect, path, table)
+        complete = received.under_its_name()
+        preview = await look(self._detect, complete.path, table)
         await self._quotas.require(owner, files=1, bytes=received.size)
-        complete = Received(received.name, path, received.size, received.sha256)
         file = await self._add(complete, kind, owner, preview.detected, request)
         return file, await self.preview(file, {}) if is_image(file) else preview
 
-    async def import_path(self, path: str, table: Mapping[str, Any], owner: str) -> StoredFile:
-        """Copies a file of the server, from a folder that is open to the API."""
+    @asynccontextmanager
+    async def fetched_path(self, path: str) -> AsyncIterator[Received]:
+        """A copy of a file of the server, from a folder that is open to the API."""
         async with self.access.local.passing() as folder:
-            received = await asyncio.to_thread(self._imports.copy_path, path, folder)
-            return (await self.store(received, table, owner, kind=IMPORT))[0]
+            yield await asyncio.to_thread(self._imports.copy_path, path, folder)
 
-    async def import_object(self, place: str, table: Mapping[str, Any], owner: str) -> StoredFile:
-        """Copies an object, from a bucket that is open to the API."""
+    @asynccontextmanager
+    async def fetched_object(self, place: str, owner: str) -> AsyncIterator[Received]:
+        """A copy of an object, from a bucket that is open to the API."""
         async with self.access.local.passing() as folder:
-            received = await self._imports.copy_object(place, owner, folder)
-            return (await self.store(received, table, owner, kind=IMPORT))[0]
+            yield await self._imports.copy_object(place, owner, folder)
 
     def opened(self, file: StoredFile) -> AbstractAsyncContextManager[Path]:
         """A local copy, to be read only."""
@@ -184,12 +201,19 @@ class FileLibrary:
         written = await store.put(key, file.path, max_bytes=self.access.max_bytes)
         if written is None or written.sha256 != file.sha256:
             raise InputError(f"{file.name} changed while it was stored", "Send it again.")
-        new = NewFile(owner, file.name, kind, key, file.size, file.sha256, detected, request)
+        draft = self.drafts is not None
+        new = NewFile(owner, file.name, kind, key, file.size, file.sha256, detected, request, draft)
         try:
-            return await self._files.file(await self._files.add_file(new))
+            return await self._files.file(await self._add_row(new))
         except UserError:  # refused: there is no row
             await store.delete(key)
             raise
+
+    async def _add_row(self, new: NewFile) -> int:
+        file_id = await self._files.add_file(new)
+        if self.drafts is not None:
+            self.drafts.append(file_id)
+        return file_id
 
     def _detect(self, path: Path, table: Mapping[str, Any]) -> Preview:
         image = image_in(path)

@@ -28,6 +28,7 @@ class NewFile:
     sha256: str
     detected: Mapping[str, Any]
     request: RequestKey | None = None
+    draft: bool = False  # it came with a request for a job, and is kept only with that job
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,23 @@ class Files:
             "size": new.size,
             "sha256": new.sha256,
             "detected": orjson.dumps(dict(new.detected)).decode(),
+            "draft": int(new.draft),
         }
         rows = await tx.take("add_file", params)
-        detail = {"name": new.name, "size": new.size, "sha256": new.sha256}
-        await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), detail)
+        if not new.draft:
+            detail = {"name": new.name, "size": new.size, "sha256": new.sha256}
+            await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), detail)
         await note_made(tx, new.request, rows[0][0])
         return int(rows[0][0])
+
+    @verb
+    async def drop_drafts(self, tx: Transaction, ids: Sequence[int]) -> list[str]:
+        """The keys whose content is to be removed now; not of files that are kept by a job."""
+        return [row[0] for row in await tx.take("drop_drafts", {"ids": list(ids)})]
+
+    async def old_drafts(self, seconds: float, limit: int, owner: str | None = None) -> list[int]:
+        params = {"ago": -seconds, "limit": limit, "owner": owner}
+        return [row["id"] for row in await self._database.fetch("old_drafts", params)]
 
     async def file(self, file_id: int, scope: str | None = None) -> StoredFile:
         rows = await self._database.fetch("file", {"id": file_id, "scope": scope})

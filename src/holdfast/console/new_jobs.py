@@ -3,15 +3,18 @@ sources; and standing jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
+from holdfast.columns import column_mapping
 from holdfast.console import Console
 from holdfast.console.feature_flags import FeatureFlags, Flag
-from holdfast.console.file_library import FileLibrary
+from holdfast.console.file_imports import Received
+from holdfast.console.file_library import IMPORT, FileLibrary
 from holdfast.console.files import StoredFile
 from holdfast.console.images import IMAGE_LIST, image_row, is_archive, is_image, job_name
 from holdfast.console.person import Person
@@ -42,6 +45,7 @@ class JobRequest:
 
     pipeline: str
     file_ids: Sequence[int] = ()  # one table, or images
+    received: Received | None = None  # a file that came with the request
     path: str | None = None  # of a file on the server
     bucket_key: str | None = None  # in a bucket that is open to the API: BUCKET/KEY
     table: Mapping[str, Any] = field(default_factory=dict)  # how to read the file
@@ -56,7 +60,8 @@ class JobRequest:
 
     @property
     def has_input(self) -> bool:
-        return bool(self.file_ids) or self.path is not None or self.bucket_key is not None
+        given = (self.received, self.path, self.bucket_key)
+        return bool(self.file_ids) or any(value is not None for value in given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,31 +109,35 @@ class NewJobs:
             refuse_in_standing(request)
             origin = self._origin(request, person)
             return (await control.open(pipeline, request.options, origin))[0]
-        file = await self._input_file(request, person)
-        if file is None:
+        if not request.has_input:
             return await control.start_discovery(
                 pipeline,
                 request.options,
                 caps=request.caps,
                 origin=self._origin(request, person),
             )
-        upload = NewUpload(
-            pipeline=pipeline,
-            name=job_name(file),
-            reference=file.key,
-            key=file.sha256,
-            table=await self._plan(file, pipeline, request),
-            options=request.options,
-            caps=request.caps,
-            origin=self._origin(request, person, file.id),
-            images=file.kind == IMAGE_LIST,
-        )
-        return await control.start_upload(upload)
+        options_of(pipeline, request.options)  # before anything is stored
+        async with self.library.drafting() as library:
+            file = await self._input_file(library, request, person)
+            upload = NewUpload(
+                pipeline=pipeline,
+                name=job_name(file),
+                reference=file.key,
+                key=file.sha256,
+                table=await self._plan(file, pipeline, request),
+                options=request.options,
+                caps=request.caps,
+                origin=replace(
+                    self._origin(request, person), file_id=file.id, drafts=library.drafts or ()
+                ),
+                images=file.kind == IMAGE_LIST,
+            )
+            return await control.start_upload(upload)
 
-    def _origin(self, request: JobRequest, person: Person, file_id: int | None = None) -> Origin:
+    def _origin(self, request: JobRequest, person: Person) -> Origin:
         return Origin(
             request.ip,
-            file_id,
+            None,
             request.key,
             by_admin=person.is_admin,
             take_over=request.take_over,
@@ -176,21 +185,36 @@ class NewJobs:
         refuse_by_hand(pipeline)
         return pipeline
 
-    async def _input_file(self, request: JobRequest, person: Person) -> StoredFile | None:
-        if not request.has_input:
-            return None
-        ids = await self.stored_files(request, person)
-        return await self.library.job_input(ids, request.table, person.name, person.scope)
+    async def _input_file(
+        self, library: FileLibrary, request: JobRequest, person: Person
+    ) -> StoredFile:
+        ids = await self._stored_files(library, request, person)
+        return await library.job_input(ids, request.table, person.name, person.scope)
 
-    async def stored_files(self, request: JobRequest, person: Person) -> Sequence[int]:
+    async def _stored_files(
+        self, library: FileLibrary, request: JobRequest, person: Person
+    ) -> Sequence[int]:
         """Those that the request names; one that is elsewhere is stored now."""
         await self.flags.require(Flag.INGEST)
         table, name = request.table, person.name
-        if request.path is not None:
-            return [(await self.library.import_path(request.path, table, name)).id]
-        if request.bucket_key is not None:
-            return [(await self.library.import_object(request.bucket_key, table, name)).id]
+        if request.received is not None:
+            return [(await library.store(request.received, table, name))[0].id]
+        async with self.fetched(request, name) as received:
+            if received is not None:
+                return [(await library.store(received, table, name, kind=IMPORT))[0].id]
         return request.file_ids
+
+    @asynccontextmanager
+    async def fetched(self, request: JobRequest, owner: str) -> AsyncIterator[Received | None]:
+        """A copy of the file that the request names on the server or in a bucket."""
+        if request.path is not None:
+            async with self.library.fetched_path(request.path) as received:
+                yield received
+        elif request.bucket_key is not None:
+            async with self.library.fetched_object(request.bucket_key, owner) as received:
+                yield received
+        else:
+            yield None
 
     async def _first_rows(
         self, request: JobRequest, person: Person
@@ -203,6 +227,7 @@ class NewJobs:
         if is_image(first):
             return [image_row(file) for file in await self.library.images(ids, person.scope)], True
         preview = await self.library.preview(first, request.table)
+        column_mapping(preview.detected.get("columns", ()), (), request.columns)  # refuses twins
         return preview.rows[:_DRY_RUN_ROWS], is_archive(first)
 
 

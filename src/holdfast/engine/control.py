@@ -62,6 +62,7 @@ class Origin:
     take_over: bool = False
     most_open: int | None = None
     most_items: int | None = None
+    drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
 
 
 _NOT_OVER_HTTP = Origin(by_admin=True)
@@ -100,8 +101,7 @@ class Control:
         options = options_of(pipeline, upload.options)
         await self.prepare(pipeline)
         own: dict[str, Any] = {"_table": dict(upload.table), "_file": pipeline.file}
-        if upload.images:
-            own["_images"] = True
+        own |= {"_images": True} if upload.images else {}
         return NewJob(
             pipeline=pipeline.name,
             name=upload.name,
@@ -119,6 +119,7 @@ class Control:
             enabled_by=pipeline.enabled_by,
             most_open=origin.most_open,
             most_items=origin.most_items,
+            drafts=origin.drafts,
         )
 
     async def start_discovery(
@@ -214,11 +215,7 @@ class Control:
             owner_id=self._owner,
             lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
             columns=pipeline.columns,
-            options={
-                **options,
-                "_file": pipeline.file,
-                **standing_options(pipeline),
-            },
+            options={**options, "_file": pipeline.file, **standing_options(pipeline)},
             enabled_by=pipeline.enabled_by,
             standing=True,
         )

@@ -146,8 +146,8 @@ class BrokerTurns:
             await self._end_heard(turn.job_id)
 
     async def close(self) -> None:
-        """Takes no more. What was delivered but not begun is announced again, so that a worker
-        which stops does not count as one that died over its message."""
+        """Takes no more. What was delivered but not begun is announced or sent again, so that a
+        worker which stops does not count as one that died over its message."""
         await end_tasks(self._pumps)
         stops = [consumer.stop(self._hand_back_unread) for consumer in self._consumers]
         await asyncio.gather(*stops)
@@ -295,15 +295,21 @@ class BrokerTurns:
         await self._hand_back(delivery, self._decode(delivery))
 
     async def _hand_back(self, delivery: Delivery, message: Message | BadEnvelope) -> None:
-        if isinstance(message, Message) and isinstance(message.body, SliceBody):
-            body = message.body
+        if isinstance(message, Message):
             with suppress(DatabaseGone, TimeoutError):
                 async with asyncio.timeout(_IDLE_SECONDS):
-                    await self._begin_turn(message, body)
-                    await self._messages.end_turn(body.job_id, body.kind)
+                    await self._leave_to_others(delivery, message)
                 await delivery.ack()
                 return
         await delivery.give_back()
+
+    async def _leave_to_others(self, delivery: Delivery, message: Message) -> None:
+        body = message.body
+        if isinstance(body, SliceBody):
+            await self._begin_turn(message, body)
+            await self._messages.end_turn(body.job_id, body.kind)
+        else:
+            await self._send_on(delivery, message, 0.0)
 
     # What other programs order.
 
@@ -313,7 +319,7 @@ class BrokerTurns:
         try:
             outcome, settle = await self._carry_out(delivery, message, request)
         except asyncio.CancelledError:
-            await delivery.give_back()
+            await self._hand_back(delivery, message)
             raise
         # If this is cancelled, it may be sent already: to give the message back as well would be
         # an error that closes the channel.

@@ -78,6 +78,16 @@ class Delivery:
             self._log_unsettled(error)
 
     @property
+    def own_headers(self) -> dict[str, Any]:
+        """Those that its sender gave it."""
+        return {name: value for name, value in self.headers.items() if name != COUNT_HEADER}
+
+    @property
+    def is_settled(self) -> bool:
+        """Acknowledged or rejected, or at least sent so."""
+        return self._message.processed
+
+    @property
     def is_lost(self) -> bool:
         """Its channel is gone, so it will be delivered again."""
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -41,6 +42,10 @@ _NOT_NOW = (FilesGone, GateWait, SwitchedOff, Throttled)
 #: Takes a message in one transaction, once; False if it was taken before.
 Fill = Callable[[Tx], Awaitable[Sequence[Record] | Topic | None]]
 Accept = Callable[[str | None, str, Fill], Awaitable[bool]]
+#: Sends a message to its queue again, through the outbox.
+Return = Callable[[Delivery], Awaitable[None]]
+_RETURN_SECONDS = 0.8
+_PLAIN = (str, int, float, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +94,12 @@ class ForeignConsumer:
         spec: QueueConsumer,
         consumer: Consumer,
         accept: Accept,
+        send_again: Return,
         metrics: Metrics,
         rng: random.Random,
         log: Any,
     ) -> None:
+        self._send_again = send_again
         self._spec = spec
         self._consumer = consumer
         self._accept = accept
@@ -102,14 +109,33 @@ class ForeignConsumer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Until it is cancelled; what is not acknowledged by then is delivered again."""
+        """Until it is cancelled, or its consumer is stopped; what is not taken by then is sent to
+        the queue again."""
         try:
             async for delivery in self._consumer:
-                task = asyncio.create_task(self._take(delivery))
+                task = asyncio.create_task(self._take_or_return(delivery))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         finally:
             await end_tasks(self._tasks)
+
+    async def _take_or_return(self, delivery: Delivery) -> None:
+        try:
+            await self._take(delivery)
+        except asyncio.CancelledError:
+            await self._return(delivery)
+            raise
+
+    async def _return(self, delivery: Delivery) -> None:
+        """RabbitMQ counts the deliveries of a message, and sets it aside after three: a stop is not
+        a death. In a queue of others, which may count differently, it is simply left."""
+        plain = all(isinstance(value, _PLAIN) for value in delivery.own_headers.values())
+        if not (self._spec.declares and plain) or delivery.is_lost or delivery.is_settled:
+            return
+        with suppress(DatabaseGone, TimeoutError):
+            async with asyncio.timeout(_RETURN_SECONDS):
+                await self._send_again(delivery)
+            await delivery.ack()
 
     async def _take(self, delivery: Delivery) -> None:
         """Tries again here: RabbitMQ would deliver a message that is given back at once."""

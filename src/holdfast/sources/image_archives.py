@@ -100,7 +100,7 @@ async def unpacked(entry: Entry, blocks: AsyncIterable[bytes]) -> AsyncIterator[
 
 
 def _row(info: zipfile.ZipInfo, number: int) -> dict[str, Any]:
-    path = PurePosixPath(info.filename.replace("\\", "/"))
+    path = _path(info)
     flaw = _flaw(info, path)
     if flaw:
         return {BAD_ROW: flaw, LINE: number, EXCERPT: info.filename[:_LONGEST_PATH]}
@@ -130,13 +130,18 @@ def _flaw(info: zipfile.ZipInfo, path: PurePosixPath) -> str | None:
     return None
 
 
+def _path(info: zipfile.ZipInfo) -> PurePosixPath:
+    """Some programs write the paths of Windows."""
+    return PurePosixPath(info.filename.replace("\\", "/"))
+
+
 def _media_type(info: zipfile.ZipInfo) -> str | None:
     return _TYPES.get(PurePosixPath(info.filename).suffix.lower())
 
 
 def _is_meant(info: zipfile.ZipInfo) -> bool:
     """Not folders, nor what programs add by themselves."""
-    name = PurePosixPath(info.filename).name
+    name = _path(info).name
     if info.is_dir() or info.filename.startswith("__MACOSX/"):
         return False
     return not name.startswith(".") and name.lower() not in ("thumbs.db", "desktop.ini")

@@ -62,6 +62,7 @@ class NewJob:
     enabled_by: str | None = None  # the flag without which the pipeline is off
     most_open: int | None = None  # unfinished jobs that its owner may have, this one included
     most_items: int | None = None  # open items that its owner may have
+    drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
 
 
 class Jobs:
@@ -81,6 +82,8 @@ class Jobs:
             if live:
                 return int(live[0]["id"])
         job_id = await create_job(tx, new, actor)
+        if new.drafts:
+            await _keep_files(tx, new)
         await note_made(tx, new.request, job_id)
         return job_id
 
@@ -282,6 +285,15 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "topic": new.topic,
     }
     return int((await tx.take("add_job", params))[0][0])
+
+
+async def _keep_files(tx: Transaction, new: NewJob) -> None:
+    rows = await tx.take("keep_files", {"ids": list(new.drafts)})
+    if len(rows) < len(new.drafts):
+        raise UnfitState("the file of this request is gone", "Send it again.")
+    for file_id, name, size, sha256 in sorted(map(tuple, rows)):
+        detail = {"name": name, "size": size, "sha256": sha256}
+        await add_audit(tx, new.owner_id, "file.stored", None, str(file_id), detail)
 
 
 async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStream) -> None:

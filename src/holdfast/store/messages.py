@@ -18,6 +18,7 @@ from holdfast.store.enqueue import Addition, Enqueued, enqueue
 from holdfast.store.jobs import NewJob, create_job, open_job
 from holdfast.store.keys import NewItem
 from holdfast.store.rows import fields_of
+from holdfast.store.sending import send_message
 
 _DUE_JOBS = 200
 _DUE_MESSAGES = 500
@@ -254,6 +255,18 @@ class Messages:
         """Another program's message that came to a worker which cannot follow it."""
         message = {"message_id": message_id, "payload": payload, "queue": queue, "job_id": 0}
         await tx.run("add_message", {**message, "delay": delay})
+
+    @verb
+    async def return_message(
+        self,
+        tx: Transaction,
+        message_id: str | None,
+        queue: str,
+        payload: bytes,
+        headers: Mapping[str, Any],
+    ) -> None:
+        """To a queue of an extension, whose consumer stops."""
+        await send_message(tx, "", queue, payload, headers=headers, message_id=message_id)
 
     @verb
     async def forget_messages(self, tx: Transaction, seconds: float) -> None:

@@ -53,14 +53,14 @@ class Workers:
 
     async def lost(self, observer: str, lost_seconds: float) -> list[str]:
         """Workers without a heartbeat for that long, except the one that looks."""
-        params = {"observer": observer, "ago": -lost_seconds}
+        params = {"observer": observer, "seconds": lost_seconds}
         return [row["name"] for row in await self._database.fetch("lost_workers", params)]
 
     @verb
     async def free_lost(self, tx: Transaction, name: str, lost_seconds: float) -> list[int] | None:
         """Frees what a lost worker held; returns the jobs of its ranges, or None if it is back or
         another process was first."""
-        if not await tx.take("lose_worker", {"name": name, "ago": -lost_seconds}):
+        if not await tx.take("lose_worker", {"name": name, "seconds": lost_seconds}):
             return None
         await tx.run("drop_duties", {"holder": name})
         return await return_held(tx, name)

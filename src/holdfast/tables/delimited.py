@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.errors import InputError
 from holdfast.tables.content import Content
 from holdfast.tables.detect import MARK_FLAWS, Text, find_delimiter, sample_rows, separator_line
-from holdfast.tables.layout import SAMPLE_ROWS, Layout, find_layout, header_note
+from holdfast.tables.layout import SAMPLE_ROWS, Layout, find_layout, header_note, second_table_note
 from holdfast.tables.records import (
     CLEAN_END,
     END_CELL,
@@ -140,7 +140,8 @@ class DelimitedReader:
             self._columns = numbered_columns(self._layout.width)
             return [header_note(self._layout, self._columns)]
         self._columns, notes = name_columns(header)
-        return [header_note(self._layout, self._columns), *notes]
+        second = second_table_note(self._layout)
+        return [header_note(self._layout, self._columns), *notes, second]
 
     def _describe(self, notes: list[str | None]) -> Detected:
         if self._separator:

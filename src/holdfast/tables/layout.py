@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from holdfast.tables.types import NO_HEADER, HeaderReason
@@ -18,6 +18,7 @@ from holdfast.tables.types import NO_HEADER, HeaderReason
 SAMPLE_ROWS = 200
 _MOST_TITLES = 20
 _LONGEST_NAME = 80
+_MOST_NAMES = 8
 _EMPTY = frozenset({"", "-", "?", "na", "n/a", "nan", "nil", "none", "null", "\\n", "#n/a"})
 
 _KINDS = (
@@ -41,15 +42,24 @@ _NUMBER_CHARACTERS = 100
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`header_row` counts from 1; NO_HEADER: there is none. `width` is that of most rows."""
+    """`header_row` counts from 1; NO_HEADER: there is none. `width` is that of most rows.
+    `other_header`: cells of a row that looks like the header of a second table."""
 
     header_row: int
     reason: HeaderReason
     width: int
+    other_header: tuple[str, ...] = ()
 
 
 def find_layout(rows: Sequence[Sequence[str]], wanted: int | None) -> Layout:
     """`rows` are the first of the file, blank ones included."""
+    layout = _first_table(rows, wanted)
+    if layout.header_row == NO_HEADER:
+        return layout
+    return replace(layout, other_header=_other_header(rows[layout.header_row - 1 :]))
+
+
+def _first_table(rows: Sequence[Sequence[str]], wanted: int | None) -> Layout:
     filled = [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
     width = _usual_width([row for _, row in filled])
     if wanted is not None:
@@ -86,6 +96,32 @@ def header_note(layout: Layout, columns: Sequence[str]) -> str | None:
             " set the header row."
         )
     return None
+
+
+def second_table_note(layout: Layout) -> str | None:
+    if not layout.other_header:
+        return None
+    names = ", ".join(layout.other_header[:_MOST_NAMES])
+    return (
+        f"The row '{names}' looks like the header of a second table. Its rows are read as rows of"
+        " the first one; put it into a file or sheet of its own if they are something else."
+    )
+
+
+def _other_header(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Names in other columns than the header's, above rows that fill no others than these."""
+    filled = [row for row in rows if any(row)]
+    if not filled:
+        return ()
+    places = [frozenset(at for at, cell in enumerate(row) if cell) for row in filled]
+    below: frozenset[int] = frozenset()
+    for at in range(len(filled) - 1, 1, -1):
+        is_block = len(places[at]) > 1 and places[at] != places[0] and below and below <= places[at]
+        cells = [filled[at][place] for place in sorted(places[at])]
+        if is_block and _are_names(cells) and _judge(filled[at], filled[at + 1 :]) > 0:
+            return tuple(cells)
+        below |= places[at]
+    return ()
 
 
 def _usual_width(rows: Sequence[Sequence[str]]) -> int:

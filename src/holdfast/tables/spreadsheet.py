@@ -19,7 +19,7 @@ import orjson
 from holdfast.child_environment import child_environment
 from holdfast.errors import InputError
 from holdfast.tables import spreadsheet_child
-from holdfast.tables.layout import SAMPLE_ROWS, Layout, find_layout, header_note
+from holdfast.tables.layout import SAMPLE_ROWS, Layout, find_layout, header_note, second_table_note
 from holdfast.tables.records import NO_ROWS, RowEncoder, name_columns, numbered_columns
 from holdfast.tables.spreadsheet_child import SAVE_AS_CSV
 from holdfast.tables.types import NO_HEADER, Detected, Progress, TableOptions
@@ -86,7 +86,8 @@ class SpreadsheetReader:
                 "Blank rows do not count.",
             )
         self._columns, notes = name_columns(header)
-        return layout, [header_note(layout, self._columns) or "", *notes]
+        second = second_table_note(layout) or ""
+        return layout, [header_note(layout, self._columns) or "", *notes, second]
 
     def records(self, skip: int, bad: int = 0) -> Generator[bytes, None, None]:
         self._encoder.restart(bad)

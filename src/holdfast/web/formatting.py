@@ -56,6 +56,11 @@ def word(value: Any) -> str:
     return str(value).lower().replace("_", " ")
 
 
+def sentence(text: str) -> str:
+    """An error in its own words, as a sentence."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
 def share(part: float, whole: float) -> str:
     """The width of a part of a bar, in percent."""
     return f"{100 * part / whole:.3f}" if whole else "0"
@@ -96,6 +101,7 @@ FILTERS = {
     "instant": instant,
     "size": size,
     "word": word,
+    "sentence": sentence,
     "brief": brief,
     "cell": cell,
     "pretty": pretty,

@@ -24,6 +24,7 @@ from holdfast.errors import (
     NotFound,
     Retry,
     Skip,
+    TwinColumns,
     error_code,
 )
 from holdfast.json_depth import DEEPEST, is_too_deep
@@ -238,6 +239,8 @@ class Execute:
                 problem = ItemError("CONNECTION_REFUSED", str(error))
             case ConnectionError():
                 problem = ItemError("NETWORK_ERROR", str(error))
+            case TwinColumns():
+                problem = ItemError("BAD_ROW", error.message)
             case HoldfastError():
                 problem = ItemError("INTERNAL_ERROR", str(error))
             case _:

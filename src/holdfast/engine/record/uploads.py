@@ -20,7 +20,7 @@ from holdfast.engine.record.discover import (
     walk_stream,
 )
 from holdfast.engine.record.pages import Yielded
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, TwinColumns
 from holdfast.model import JobState, StreamState
 from holdfast.pipeline import Pipeline
 from holdfast.store import IngestPage, NewItem, StreamLease
@@ -174,5 +174,9 @@ def _keyed(pipeline: Pipeline, text: str, column_names: Mapping[str, str]) -> Ne
     row = orjson.loads(text)
     if BAD_ROW in row:
         return NewItem(text)
-    key = storable_key(pipeline.key(mapped_row(row, column_names)))
+    try:
+        named = mapped_row(row, column_names)
+    except TwinColumns:  # its item says so
+        return NewItem(text)
+    key = storable_key(pipeline.key(named))
     return NewItem(text, key, content_hash(text.encode()) if key else "")

@@ -120,11 +120,17 @@ class FtpPlace:
             # The server refused one thing; the connection works.
             is_refusal = is_ready and isinstance(error, ftplib.error_perm | ValueError)
             raise (FileTrouble if is_refusal else PlaceTrouble)(
-                f"{server.host}: {type(error).__name__}: {text or 'the connection broke'}"
+                f"{server.host}: {_reason(error, text)}"
             ) from None
         finally:
             with suppress(*ftplib.all_errors):
                 ftp.close()
+
+
+def _reason(error: Exception, text: str) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"{type(error).__name__}: {text}" if text else "the connection broke"
 
 
 def _received(text: str) -> str:

@@ -10,6 +10,13 @@ values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_
         @now)
 returning id;
 
+-- name: keep_files
+-- Those that came with the request for a job.
+update files
+set    draft = 0
+where  id in (@each(:ids, bigint)) and draft = 1
+returning id, name, size, sha256;
+
 -- name: job_state
 -- The job's state, locked until the transaction ends.
 select state, max_items, discovered_at, standing
@@ -612,17 +619,20 @@ where  name = :name
 returning name;
 
 -- name: lost_workers
--- Workers that were not seen for too long, beside the one that looks.
+-- Workers that were not seen for too long, beside the one that looks; also those that were last seen
+-- before the database's clock was set back.
 select   name
 from     workers
-where    stopped_at is null and name <> :observer and seen_at <= @after(:ago)
+where    stopped_at is null and name <> :observer
+         and (seen_at <= @after(-1.0 * :seconds) or seen_at > @after(:seconds))
 order by name;
 
 -- name: lose_worker
 -- Compare and set: of two processes that see it lost, one frees what it held.
 update workers
 set    stopped_at = @now
-where  name = :name and stopped_at is null and seen_at <= @after(:ago)
+where  name = :name and stopped_at is null
+       and (seen_at <= @after(-1.0 * :seconds) or seen_at > @after(:seconds))
 returning name;
 
 -- name: stop_worker

@@ -237,12 +237,13 @@ from   dead_letters
 where  id = :id and kind = 'message';
 
 -- name: hold_duty
--- Of all that could do it, one does, until its time runs out.
+-- Of all that could do it, one does, until its time runs out, or the database's clock is set back.
 insert into duties (name, holder, expires_at, acted_at)
 values (:name, :holder, @after(:seconds), @now)
 on conflict (name) do update
 set holder = excluded.holder, expires_at = excluded.expires_at, acted_at = excluded.acted_at
 where duties.holder = excluded.holder or duties.expires_at <= excluded.acted_at
+      or duties.acted_at > excluded.acted_at
 returning name;
 
 -- name: drop_duties
