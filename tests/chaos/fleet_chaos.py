@@ -152,14 +152,24 @@ class FleetChaos:
         """Waits also until some items were settled since it last came: on a slow machine, only
         that would be shown that nothing is done while nothing is up."""
         settled = 0
+        await self._first_time(watch, self._chance.uniform(0, 2 * seconds))
         while not self._over.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), self._chance.uniform(0, 2 * seconds))
             while watch.settled <= settled + self._pace.items and not self._over.is_set():
                 await asyncio.sleep(0.05)
             if not self._over.is_set():
                 settled = watch.settled
                 await trouble()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), self._chance.uniform(0, 2 * seconds))
+
+    async def _first_time(self, watch: Watch, seconds: float) -> None:
+        """At a random moment, or sooner if the items are settled fast: each trouble comes once."""
+        loop = asyncio.get_running_loop()
+        late = loop.time() + seconds
+        while loop.time() < late and watch.settled <= 2 * self._pace.items:
+            if self._over.is_set():
+                return
+            await asyncio.sleep(0.05)
 
     async def _kill(self, crew: Crew) -> None:
         if victims := crew.at_work():
@@ -167,9 +177,10 @@ class FleetChaos:
             self.counts["kills"] += 1
 
     async def _freeze(self, crew: Crew) -> None:
-        workers = crew.at_work(workers_only=True)
-        if not workers:
-            return
+        while not (workers := crew.at_work(workers_only=True)):
+            if self._over.is_set():
+                return
+            await asyncio.sleep(0.05)
         frozen = self._chance.choice(workers)
         frozen.send_signal(signal.SIGSTOP)
         await asyncio.sleep(FROZEN_SECONDS)
