@@ -28,10 +28,11 @@ T = TypeVar("T")
 SPACING = 0.6
 #: The gate spaces the moments at which requests start; the log has those at which they were read.
 #: Between the two are a connection, two processes and their turns on the processor: on a busy
-#: machine one request may be a quarter of a second longer on its way than the next. Most are not,
-#: so for most the tolerance is that of an idle machine. Processes that did not share a gate would
-#: come four times as close.
-TOLERANCE, MOSTLY = 0.25, 0.05
+#: machine one request may be almost half a second longer on its way than the next. Most are not, so
+#: for most the tolerance is that of an idle machine; and however many are looked at together, they
+#: are never ahead by more than one was late. Processes that did not share a gate would come four
+#: times as close.
+TOLERANCE, MOSTLY = 0.45, 0.05
 GATE = f"""
 [source.gate]
 min_delay_seconds = {SPACING}
@@ -120,6 +121,15 @@ def daily(world: RegulatoryWorld) -> None:
     world.daily = text_answer(f"<html><body>{links}</body></html>", 200, "text/html")
 
 
+def _most_ahead(between: list[float]) -> float:
+    """How many seconds a run of requests, of any length, takes less than its distances allow."""
+    ahead = most = 0.0
+    for gap in between:
+        ahead = max(0.0, ahead + SPACING - gap)
+        most = max(most, ahead)
+    return most
+
+
 def test_four_processes_and_both_lanes_are_polite(office: Office) -> None:
     world = office.world
     world.refusals[world.issues[1].legacy(2)] = 1
@@ -137,6 +147,7 @@ def test_four_processes_and_both_lanes_are_polite(office: Office) -> None:
         assert_polite(visits, spacing=SPACING, at_once=1, tolerance=TOLERANCE)
         close = [gap for gap in gaps(visits) if gap < SPACING - MOSTLY]
         assert len(close) <= len(visits) // 4, close
+        assert _most_ahead(gaps(visits)) <= TOLERANCE, gaps(visits)
     assert_never_asked(world.visits_to(GAZETTE), lambda path: path.startswith("/oglasi"))
     assert_never_asked(world.visits_to(FINA), lambda path: path.startswith("/media"))
     gazette = [visit.request.path for visit in world.visits_to(GAZETTE)]
