@@ -12,8 +12,10 @@ import psycopg
 import pytest
 
 from holdfast.cli.standing import add_batches, lines_of
+from holdfast.errors import DatabaseGone
 from holdfast.settings import load_settings
 from holdfast.store import NewJob, open_store
+from holdfast.store.messages import Messages
 from holdfast.tables.types import TableOptions
 from tests.cli.desk import UPPER, Desk
 from tests.store.checks import execute_at
@@ -173,6 +175,30 @@ def test_columns_that_cannot_be_are_refused_before_anything_is_added(desk: Desk)
     assert waiting["available_at"].startswith("2100-01-01")
 
 
+def test_line_with_two_fields_for_one_stops_only_itself(desk: Desk) -> None:
+    desk.write("named.py", NAMED)
+    desk.succeed("open", "named.py")
+    fine, twins = (
+        '{"title": "oak", "Maker": "A"}\n',
+        '{"title": "elm", "Maker": "B", "brand": "C"}\n',
+    )
+    own = '{"a": "fir", "b": "D", "_names": {"a": "title", "b": "title"}}\n'
+    words = ("add", "1", "-", "--pipeline", "named.py", "--column", "Maker=brand")
+    first = desk.command.run(*words, stdin=twins + fine)
+    assert "'Maker' and 'brand' would both be read as 'brand'" in first.stderr
+    assert "0 records added" in first.stderr and first.returncode == 1
+    later = desk.command.run(*words, stdin=fine + twins + own + fine.replace("oak", "ash"))
+    assert later.returncode == 0, later.stderr
+    assert "4 records added" in later.stderr and "2 of them could not be read" in later.stderr
+    desk.succeed("work", "named.py", "--job", "1", "--until-idle")
+    assert [item["status"] for item in desk.json("items", "1")] == [
+        "DONE",
+        "ERROR",
+        "ERROR",
+        "DONE",
+    ]
+
+
 def test_records_added_before_a_mistake_are_counted(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.succeed("open", "upper.py")
@@ -193,6 +219,29 @@ def test_first_lines_of_a_slow_program_do_not_wait_for_the_last() -> None:
         program.write(b": 2}")
         program.close()
         assert [row for rows in batches for row in rows] == [{"n": 2}]
+
+
+async def test_batch_whose_reply_is_lost_is_added_once(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store(database_url)
+    job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
+    accept, tries = Messages.accept_items, 0
+
+    async def lose_the_reply(self: Messages, *words: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        enqueued = await accept(self, *words)
+        if tries == 1:
+            raise DatabaseGone("the reply was lost")
+        return enqueued
+
+    monkeypatch.setattr(Messages, "accept_items", lose_the_reply)
+    settings = load_settings({"HOLDFAST_DATABASE_URL": database_url})
+    await add_batches(settings, job_id, None, lambda _: iter([[{"n": 1}, {"n": 2}]]))
+    assert tries == 2
+    assert (await store.reads.counters(job_id)).accepted == 2
+    await store.close()
 
 
 async def test_connections_that_are_closed_while_a_program_is_slow_lose_no_record(

@@ -60,6 +60,21 @@ async def test_starts_beyond_the_horizon_are_left_to_others(store: Store) -> Non
     assert 2.5 < second.wait <= 3.4 and "spacing" in second.reason
 
 
+async def test_gate_passes_requests_after_the_clock_was_set_back(store: Store) -> None:
+    await store.gates.declare(Gate("api", spacing=1.0))
+    await _reserve(store, "one", want=2)
+    await execute(store, "update gates set next_at = @after(86400.0)")
+    reservation = await _reserve(store, "one", want=2)
+    assert reservation.starts is not None
+    assert [round(start) for start in reservation.starts] == [1, 2]
+
+
+async def test_start_times_that_a_slow_gate_reserved_are_kept(store: Store) -> None:
+    await store.gates.declare(Gate("api", spacing=1000.0))
+    assert (await _reserve(store, "one", want=1, horizon=2.5)).starts == [0.0]
+    assert (await _reserve(store, "two", want=1, horizon=2.5)).wait > 999
+
+
 async def test_closed_gate_blocks_everything_and_says_why(store: Store) -> None:
     await store.gates.declare(Gate("api", spacing=1.0))
     await store.gates.close("api", 100, "429 with Retry-After")

@@ -6,9 +6,12 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
+from random import Random
 from typing import Any, cast
+from uuid import uuid4
 
 import orjson
 import structlog
@@ -41,20 +44,24 @@ from holdfast.cli.run_job import open_table
 from holdfast.cli.run_summary import print_detected
 from holdfast.columns import (
     BAD_ROW,
+    NAMES,
     Inputs,
     chosen_names,
     column_mapping,
+    require_chosen_names,
     require_fields,
     with_names,
 )
 from holdfast.engine.adding import Adding, Records, added_words, require_open
 from holdfast.engine.adding_files import FileReading, FileRows
 from holdfast.engine.control import Control
-from holdfast.errors import InputError, UserError
+from holdfast.engine.patience import patiently
+from holdfast.errors import InputError, TwinColumns, UserError
 from holdfast.model import Job
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
+from holdfast.store.enqueue import Enqueued
 from holdfast.tables.bad_rows import bad_row
 from holdfast.tables.jsonlines import reason_against
 from holdfast.tables.types import NO_HEADER, Progress, TableOptions
@@ -142,14 +149,31 @@ def add(
             return _table_rows(input, FileReading(inputs, table, columns), settings)
         require_fields(inputs, columns)
         stream, limits = cast(BufferedReader, sys.stdin.buffer), table_limits(settings)
-        lines = lines_of(stream, TableOptions(**limits))
-        return ([_with_chosen(row, inputs, columns) for row in rows] for rows in lines)
+        return _named(lines_of(stream, TableOptions(**limits)), inputs, columns)
 
     run_async(add_batches(settings, job_id, key, batches, pipeline, _instant(run_at)))
 
 
+def _named(batches: Iterator[Rows], inputs: Inputs, chosen: Mapping[str, str]) -> Iterator[Rows]:
+    """Each line may have other fields. Two for one field are refused in the first line, as in the
+    columns of a file; later, only that line cannot be read."""
+    is_first = True
+    for rows in batches:
+        named = []
+        for row in rows:
+            try:
+                named.append(_with_chosen(row, inputs, chosen))
+            except TwinColumns as twins:
+                if is_first:
+                    raise
+                named.append({**row, BAD_ROW: twins.of_row})
+            is_first = False
+        yield named
+
+
 def _with_chosen(row: Any, inputs: Inputs, chosen: Mapping[str, str]) -> Any:
-    """Each line may have other fields."""
+    if NAMES in row:
+        require_chosen_names(row)
     if not chosen:
         return row
     mapping = column_mapping(list(row), inputs, {c: f for c, f in chosen.items() if c in row})
@@ -176,13 +200,22 @@ async def add_batches(
             for rows in batches(adding.inputs(job)):
                 # While it waited for input, it could not see that the server closed a connection.
                 await asyncio.sleep(_LOOK_SECONDS)
-                enqueued = await adding.add(job, Records(rows, key, run_at))
+                enqueued = await _add(adding, job, Records(rows, key, run_at))
                 accepted, known = accepted + enqueued.accepted, known + enqueued.known
                 unreadable += sum(isinstance(row, Mapping) and BAD_ROW in row for row in rows)
         finally:  # what was stored before an error stays
             errors.print(added_words(accepted, known), markup=False)
             if unreadable:
                 errors.print(_UNREADABLE.format(unreadable), markup=False)
+
+
+async def _add(adding: Adding, job: Job, records: Records) -> Enqueued:
+    """Waits while the database is gone. A batch that was stored, and whose reply was lost, is not
+    stored twice; it is counted as added."""
+    batch = f"add-{uuid4()}"
+    send = partial(adding.add_once, job, records, batch, "add")
+    enqueued = await patiently(send, adding.log, Random())
+    return enqueued or Enqueued(job.id, len(list(records.rows)), 0)
 
 
 def _instant(text: str | None) -> datetime | None:

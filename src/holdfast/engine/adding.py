@@ -56,14 +56,18 @@ class Adding:
         self._log(enqueued)
         return enqueued
 
-    async def add_once(self, job: Job, records: Records, message_id: str, kind: str) -> None:
-        """The records of a message, in the transaction that records the message."""
+    async def add_once(
+        self, job: Job, records: Records, message_id: str, kind: str
+    ) -> Enqueued | None:
+        """The records of a message, in the transaction that records the message; None if they were
+        added before."""
         addition = self.addition(job, records)
         enqueued = await self.store.messages.accept_items(message_id, kind, addition)
         if enqueued is None:
             self.log.info("message.repeated", message_id=message_id, type=kind)
         else:
             self._log(enqueued)
+        return enqueued
 
     def addition(self, job: Job, records: Records) -> Addition:
         """Refuses what the job cannot accept now."""

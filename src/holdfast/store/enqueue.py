@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from holdfast.columns import NAMES, require_chosen_names
+from holdfast.columns import BAD_ROW, NAMES, require_chosen_names
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import SliceKind
@@ -174,7 +174,7 @@ def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES)
         if not isinstance(row, Mapping):
             raise UserError(f"a record is not an object: {row!r:.80}")
         row = dict(row)
-    if NAMES in row:
+    if NAMES in row and BAD_ROW not in row:
         require_chosen_names(row)
     try:
         encoded = orjson.dumps(row)

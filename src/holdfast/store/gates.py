@@ -23,6 +23,8 @@ _SLACK_SHARE = 0.1
 #: How far back the rates of a gate look, and how long its minutes are kept.
 RATE_MINUTES = 5
 _KEPT_MINUTES = 24 * 60
+#: Another worker may have a longer horizon, but hardly this many times as long.
+_HORIZONS = 10
 _POLL_SECONDS = 0.25  # how soon urgent work looks for a place again
 
 
@@ -122,8 +124,9 @@ class GateTable:
             starts: list[float] | None = [] if gate["spacing"] else None
             return Reservation(starts, slots, covered=covered, concurrency=most)
         late = min(want.slack, max(_LEAST_SLACK, gate["spacing"] * _SLACK_SHARE))
-        first = max(0.0, seconds_between(gate["now"], gate["next_at"]))
-        starts = self._starts(first, want, gate["spacing"] + late, gate["jitter"])
+        step = gate["spacing"] + late
+        first = _first_start(gate, want.horizon, step)
+        starts = self._starts(first, want, step, gate["jitter"])
         if len(starts) == 1:
             return Reservation(wait=starts[0], reason=f"spacing of {gate['spacing']:g} s")
         await tx.run("reserve_gate", {"name": name, "seconds": starts[-1]})
@@ -279,6 +282,14 @@ async def _gate(tx: Transaction, name: str, default: Gate) -> Row:
         await tx.run("default_gate", _limits(name, default))
         rows = await tx.fetch("gate", {"name": name})
     return rows[0]
+
+
+def _first_start(gate: Row, horizon: float, step: float) -> float:
+    """Seconds until the next start. No worker reserves starts far beyond its horizon: if the next
+    one is there, the spacing was lowered or the database's clock was set back."""
+    first = max(0.0, seconds_between(gate["now"], gate["next_at"]))
+    longest = step + float(gate["jitter"])
+    return first if first <= _HORIZONS * horizon + longest else longest
 
 
 def _refusal(gate: Row, horizon: float) -> Reservation | None:
