@@ -21,6 +21,7 @@ from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.pipeline import rules_of
 from holdfast.pipelines.catalog.providers.local import LocalCatalog
 from holdfast.pipelines.catalog.results import row_of
+from holdfast.pipelines.catalog.silences import Silences
 from holdfast.store import Store, open_store
 
 
@@ -37,6 +38,7 @@ async def price(url: str, path: Path) -> float:
     """Seconds for all rows of a file."""
     store, options, clock = await open_store(url), CatalogOptions(), SystemClock()
     context: Any = Reading(store)
+    silences = Silences(clock, options.silence_seconds)
     started = clock.monotonic()
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
@@ -44,7 +46,7 @@ async def price(url: str, path: Path) -> float:
         for row in reader:
             product = product_of(mapped_row(row, mapping), options.currency)
             rules = rules_of(product, options)
-            lookup = Lookup(product, [LocalCatalog()], rules, clock, context)
+            lookup = Lookup(product, [LocalCatalog()], rules, clock, context, silences)
             choice = await lookup.run(options.strategies_per_attempt)
             orjson.dumps(row_of(product, choice, lookup.query, options.max_candidates))
     seconds = clock.monotonic() - started

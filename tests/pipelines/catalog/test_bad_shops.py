@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from holdfast.clock import FixedClock
 from holdfast.console import open_console
+from holdfast.errors import GateWait, ItemError
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.contract import Shop
 from holdfast.pipelines.catalog.providers.fetching import offer_of
 from holdfast.pipelines.catalog.providers.structured_data import StructuredData
+from holdfast.pipelines.catalog.silences import Silences
 from holdfast.store import Store
 from tests.pipelines.catalog.scene import add_shop, make_catalog, priced
-from tests.world import Request, World, json_answer, text_answer
+from tests.world import Answer, Request, World, json_answer, text_answer
 
 #: A gate belongs to a host, so each shop has one: honest, changing, liar.
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
@@ -142,6 +145,44 @@ async def test_shop_that_never_answers_hides_no_offer_of_another(store: Store) -
     assert (rows[0]["Status"], rows[0]["Price"]) == ("Estimated", 50.0)
     assert "Not every shop answered" in rows[0]["Reason"] and "500" in rows[0]["Reason"]
     assert rows[1]["item_status"] == "ERROR", "nobody knows that there is no market price"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_rows_do_not_wait_for_ever_for_a_shop_that_asks_for_patience(store: Store) -> None:
+    fields = {"title": "title", "price": "price", "currency": "currency"}
+    offer = {"title": "Acme Kettle ZX1", "price": 50, "currency": "USD"}
+    async with World(address=HOSTS[0]) as busy, World(address=HOSTS[1]) as other:
+        busy.on("/s", lambda _: Answer(503, b"later", {"Retry-After": "1"}))
+        other.on("/s", lambda _: json_answer({"results": [offer]}))
+        for name, world, host in (("busy", busy, HOSTS[0]), ("other", other, HOSTS[1])):
+            settings = {"url": world.url("/s?q={query}", host), "items": "results"}
+            await add_shop(
+                store, name, "json", fields=fields, trusted=int(name == "busy"), **settings
+            )
+        wanted = [{"item_description": "Acme Kettle ZX1"}, {"item_description": "oak wardrobe"}]
+        _, rows = await priced(store, wanted, make_catalog(silence_seconds=2))
+    assert (rows[0]["Status"], rows[0]["Price"]) == ("Estimated", 50.0)
+    assert "busy has answered no request" in rows[0]["Reason"]
+    assert rows[1]["item_status"] == "ERROR", "nobody knows that there is no market price"
+
+
+def test_silence_begins_again_with_an_answer_or_after_a_break() -> None:
+    clock = FixedClock()
+    silences = Silences(clock, 60)
+    busy, wait = ItemError("RATE_LIMITED", "busy", retry_after=600), GateWait("shop", 5, "closed")
+
+    def judged_after(seconds: float, trouble: ItemError | GateWait) -> bool:
+        clock.advance(seconds)
+        return silences.judged("shop", trouble) is not trouble
+
+    assert [judged_after(0, wait), judged_after(99, wait)] == [False, False], "it was not asked"
+    assert [judged_after(0, busy), judged_after(59, wait), judged_after(1, wait)] == [
+        False, False, True,
+    ]  # fmt: skip
+    assert judged_after(600, busy), "it was asked as soon as it allowed"
+    assert not judged_after(4201, busy), "nothing was asked of it for a while"
+    silences.end("shop")
+    assert [judged_after(0, busy), judged_after(61, busy)] == [False, True]
 
 
 @pytest.mark.timeout(1200)

@@ -14,6 +14,7 @@ from holdfast.pipelines.catalog.normalising.words import words_of
 from holdfast.pipelines.catalog.offers import Offer, SearchEvent
 from holdfast.pipelines.catalog.providers.contract import Provider
 from holdfast.pipelines.catalog.rivals import Rules
+from holdfast.pipelines.catalog.silences import Silences
 from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query, identifier_query, queries
 
 _LONGEST_ERROR = 300
@@ -29,6 +30,7 @@ class Lookup:
     rules: Rules
     clock: Clock
     ctx: Context
+    silences: Silences
     events: list[SearchEvent] = field(default_factory=list)
     troubles: list[ItemError | GateWait] = field(default_factory=list)
     query: Query | None = None
@@ -77,7 +79,9 @@ class Lookup:
         except (ItemError, GateWait) as trouble:
             if not _says_no_such_product(trouble, query):
                 error = trouble
-                self.troubles.append(trouble)
+                self.troubles.append(self.silences.judged(provider.shop.name, trouble))
+        if error is None:
+            self.silences.end(provider.shop.name)
         self._offers += [offer for offer in offers if words_of(offer.title)]
         if not isinstance(error, GateWait):  # the shop was not asked
             self.events.append(

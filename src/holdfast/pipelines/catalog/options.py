@@ -29,6 +29,9 @@ class CatalogOptions:
         1.0, "Delay before a product that was not found is looked up again.", 0.0, 604_800
     )
     timeout_seconds: float = setting(20.0, "Longest wait for a shop.", 0.01, 600)
+    silence_seconds: float = setting(
+        1800.0, "How long rows wait for a shop that answers no request.", 0.0, 604_800
+    )
     max_reply_bytes: int = setting(4 * 1024 * 1024, "Largest reply of a shop.", 1024, 10**9)
     providers_seconds: float = setting(
         5.0, "How long workers use the list of shops before they read it again.", 0.0, 3600

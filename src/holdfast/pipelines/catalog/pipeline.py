@@ -42,6 +42,7 @@ from holdfast.pipelines.catalog.providers.shops import Shops
 from holdfast.pipelines.catalog.results import COLUMNS, priced, row_of
 from holdfast.pipelines.catalog.rivals import Rules
 from holdfast.pipelines.catalog.saving import Effects
+from holdfast.pipelines.catalog.silences import SHOP_SILENT, Silences
 from holdfast.rulings import Ruled
 
 _LONGEST_WAIT = 86_400.0
@@ -62,6 +63,7 @@ class Catalog(Pipeline):
     )
     error_codes: Mapping[str, ErrorCode] = {
         "SHOP_SETUP": ErrorCode("SHOP_SETUP", Category.GENERIC, RetryClass.NEVER),
+        SHOP_SILENT: ErrorCode(SHOP_SILENT, Category.NETWORK, RetryClass.NEVER),
         "NO_CURRENCY": ErrorCode("NO_CURRENCY", Category.GENERIC, RetryClass.NEVER),
         "NO_PRODUCT": ErrorCode("NO_PRODUCT", Category.CONTENT, RetryClass.NEVER),
         # A page or reply that cannot be read is most likely a temporary problem of the shop.
@@ -81,6 +83,7 @@ class Catalog(Pipeline):
         self.backoff = {"not_found": Backoff(seconds, max(seconds, _LONGEST_WAIT))}
         self._clock = SystemClock()
         self._shops = Shops(self._options, self._clock)
+        self._silences = Silences(self._clock, self._options.silence_seconds)
         self._seen = SeenPhotos()
         self._photos = PhotoReader(
             self._options.photo_megabytes, self._options.photo_pixels, self._options.photo_seconds
@@ -141,7 +144,8 @@ class Catalog(Pipeline):
     ) -> tuple[Choice, Json]:
         only = str(ctx.options.get("providers", ""))
         providers = await self._shops.providers(ctx, only)
-        lookup = Lookup(product, providers, rules_of(product, self._options), self._clock, ctx)
+        rules = rules_of(product, self._options)
+        lookup = Lookup(product, providers, rules, self._clock, ctx, self._silences)
         choice = await lookup.run(self._options.strategies_per_attempt)
         effects.events += lookup.events
         choice = self._require_answers(lookup, choice, effects)

@@ -22,6 +22,7 @@ from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.photos.reader import PhotoReader
 from holdfast.pipelines.catalog.pipeline import rules_of
 from holdfast.pipelines.catalog.providers.local import LocalCatalog
+from holdfast.pipelines.catalog.silences import Silences
 from holdfast.pipelines.catalog.strategies import identifier_query, queries
 from holdfast.tables.files import TableFile
 
@@ -33,11 +34,13 @@ async def choices_measured(
     fetch: Fetch, write: Write, options: CatalogOptions, catalogue: TableFile, labelled: TableFile
 ) -> Accuracy:
     await _load(write, options, catalogue)
+    clock = SystemClock()
+    silences = Silences(clock, options.silence_seconds)
 
     async def look_up(product: Product) -> Choice:
         context: Any = _Reading(fetch)
         rules = rules_of(product, options)
-        lookup = Lookup(product, [LocalCatalog()], rules, SystemClock(), context)
+        lookup = Lookup(product, [LocalCatalog()], rules, clock, context, silences)
         return await lookup.run(options.strategies_per_attempt)
 
     return await measure(labels_in(labelled, options.currency), look_up)
