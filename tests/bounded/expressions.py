@@ -121,8 +121,12 @@ USES = {
     "pipelines.catalog.normalising.remarks._NUMBERED": use(
         *("sub", "room", ("room", " "), "room no ", ("room no.", " "), ("room #", " ")),
         *("1", "1 ", ("1", " "), ("1+", " "), "first ", "1 years ", "qty", ("qty", " "), "qty of "),
+        *("bought in late ", "got jan", ("got january", " "), "from march. '"),
     ),
     "pipelines.catalog.normalising.remarks._NOT": use("sub", "not ", "not a ", ("not ", "a"), "-"),
+    "pipelines.catalog.normalising.remarks._UNSURE": use(
+        *("search", "don't know ", "not sure ", "not sure of the ", ("idk", " "), "no idea which "),
+    ),
     "pipelines.catalog.normalising.remarks._SHOPS": use(
         "sub", "at ", "at kohl", "from amazon", "best ", "home depot", "tj ", ("tj", " "), "'"
     ),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -131,6 +134,12 @@ def test_model_is_named_by_whole_words_only() -> None:
         ("Simply Store 18pc set", "Simply Store 18-piece set"),
         ("Diablo blade 60T", "Diablo 60-tooth blade"),
         ("WD40 12oz", "WD-40 12 fl oz"),
+        ("Redken shampoo 300 ml", "Redken Shampoo, 10.1 Fl. Oz."),
+        ("Olaplex hair oil 100ml", "Olaplex hair oil 3.3 fl oz"),
+        ("Panasonic microwave s/s 2.2 cu ft", "Panasonic Microwave 2.2 Cu Ft Stainless"),
+        ("Canon RF 24-70mm 2.8 lens", "Canon RF 24-70mm f/2.8L lens"),
+        ("Mario Kart 8 dlx", "Mario Kart 8 Deluxe"),
+        ("Dyson V8 vacuum bought aug 22", "Dyson V8 vacuum"),
         ("Penne 1 lb", "Penne 16 oz"),
         ("Apple Watch S9 45mm", "Apple Watch Series 9 45mm"),
         ("DeWalt hammer drill DCD996", "DeWalt 20V MAX hammer drill DCD996B"),
@@ -477,6 +486,29 @@ def test_row_that_asks_itself_what_it_is_is_left_to_a_person() -> None:
     title = "HP 962XL High Yield Black Ink Cartridge"
     assert titles_chosen("HP 962XL black ink cartridge", title, *UNLIKE) == title
     assert titles_chosen("HP 962XL?? black ink cartridge", title, *UNLIKE) == ""
+    for words in ("don't remember which one", "not sure of the exact model", "idk if XL"):
+        assert titles_chosen(f"HP 962XL black ink cartridge, {words}", title, *UNLIKE) == ""
+    assert titles_chosen("HP 962XL black ink cartridge, not sure when", title, *UNLIKE) == title
+
+
+def test_likelihood_does_not_depend_on_the_order_of_words_in_the_process() -> None:
+    code = (
+        "from tests.pipelines.catalog.test_choosing import *\n"
+        "row = {'item_description': 'strat electric guitar maple neck sunburst gig bag strap'}\n"
+        "titles = ('Squier Electric Guitar, Sunburst', 'Fender Strat Maple Neck', *UNLIKE)\n"
+        "print([each.value for each in chosen(row, *map(offer, titles)).scores])"
+    )
+    values = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(1, 5)
+    }
+    assert len(values) == 1
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from statistics import median
 from holdfast.pipelines.catalog.deciding import evidence, likeliest, sureness
 from holdfast.pipelines.catalog.normalising.money import price_text
 from holdfast.pipelines.catalog.normalising.product import Product
-from holdfast.pipelines.catalog.normalising.remarks import without_own_words
+from holdfast.pipelines.catalog.normalising.remarks import is_unsure, without_own_words
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
@@ -41,6 +41,7 @@ from holdfast.pipelines.catalog.weighing import (
 _FEWEST_FOR_ESTIMATE = 3
 _FEWEST_OF_LINE = 2
 _CLOSE = 0.05
+_UNSURE = "the row is not sure what it is"
 
 
 class Status(StrEnum):
@@ -108,8 +109,8 @@ def _left(wanted: Wanted, best: Score | None, scores: Sequence[Score], rules: Ru
 
 def _why_left(wanted: Wanted, best: Score, scores: Sequence[Score], rules: Rules) -> str:
     """Which others may be meant; empty: none."""
-    if "?" in wanted.product.item_description:
-        return "the row asks itself what it is"
+    if is_unsure(wanted.product):
+        return _UNSURE
     unclear = why_unclear(best, alike_offers(best, scores, rules), rules)
     if unclear:
         return unclear
@@ -178,9 +179,9 @@ def _identified(
 ) -> Choice:
     """Its number says which product it is."""
     best, product = fitting[0], wanted.product
-    is_asked = "?" in product.item_description and not best.identity
+    is_asked = is_unsure(product) and not best.identity
     alike = alike_offers(best, scores, rules)
-    unclear = "the row asks itself what it is" if is_asked else why_unclear(best, alike, rules)
+    unclear = _UNSURE if is_asked else why_unclear(best, alike, rules)
     if unclear:
         return Choice(Status.REVIEW, unclear, scores=scores)
     far = far_from_target(product, best)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
+from holdfast.pipelines.catalog.normalising.remarks import is_unsure
 from holdfast.pipelines.catalog.rivals import (
     Rules,
     across,
@@ -81,7 +82,7 @@ def evidence(
         **_lead(best, others),
         **_company(wanted, best, scores, rules),
         **_prices(wanted, best, others),
-        "asked": float("?" in wanted.product.item_description),
+        "asked": float(is_unsure(wanted.product)),
         "several": float(not _SEVERAL.isdisjoint(wanted.wording.tokens)),
         "doubts": float(len(best.doubts)),
         "unnamed": float(len(best.unnamed)),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
-from math import exp, log
+from math import exp, fsum, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,11 +84,12 @@ class Field:
         having = {word: sum(word not in each.missing for each in scores) for word in words}
         values = {word: worth(word) * _rarity(having[word], len(scores)) for word in words}
         unknown = frozenset(word for word, number in having.items() if not number)
-        total = sum(values.values()) or 1.0
-        return cls(words, unknown, values, total, total - sum(values[word] for word in unknown))
+        # Exact sums: the order of words differs from process to process.
+        total = fsum(values.values()) or 1.0
+        return cls(words, unknown, values, total, total - fsum(values[word] for word in unknown))
 
     def share(self, words: Iterable[str]) -> float:
-        return sum(self.worth[word] for word in words) / self.total
+        return fsum(self.worth[word] for word in words) / self.total
 
     def lacking(self, each: Score) -> float:
         """The share of what the offers know that this one does not have."""
@@ -106,7 +107,7 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
     for each in scores:
         each.lacking = field.lacking(each)
         each.excess = _excess(each)
-        each.missed = sum(map(worth, each.missing))
+        each.missed = fsum(map(worth, each.missing))
     fitting = [each for each in scores if each.by_words and each.fits]
     unknown = field.words.intersection(*(each.missing for each in fitting))
     codes = [
@@ -198,7 +199,7 @@ def features(
     """What speaks for an offer and against it, each between -1 and 1."""
     return {
         "bias": 1.0,
-        "evidence": min(sum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH,
+        "evidence": min(fsum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH,
         "brand": each.brand,
         "unnamed_variant": float(bool(each.unnamed)),
         "other_number": float(each.has_other_number),
@@ -250,7 +251,7 @@ def _amounts(wanted: Wanted, each: Score) -> dict[str, float]:
         "gap": min(max(each.gap, 0.0), 1.0),
         "gap_wide": min(max(each.gap - 1.0, 0.0), 1.0),
         "missed": min(each.missed, _ENOUGH),
-        "had": min(sum(map(worth, words)) - each.missed, 2 * _ENOUGH),
+        "had": min(fsum(map(worth, words)) - each.missed, 2 * _ENOUGH),
         "had_names": min(had.count(Kind.NAME), _MANY),
         "had_numbers": min(had.count(Kind.NUMBER), _MANY),
         "had_things": min(had.count(Kind.THING), _MANY),

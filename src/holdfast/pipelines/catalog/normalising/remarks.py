@@ -21,6 +21,8 @@ _NUMBERED = re.compile(
     r"|\bqty\.?\s*(?:of\s*)?\d+\b"
     r"|\b\d+\+?\s*(?:yrs?|years?|months?|mos?|weeks?|wks?)\.?(?: old| ago| to build)\b"
     r"|\b\d{1,2}/(?:19|20)\d\d\b"
+    r"|\b(?:bought|purchased|ordered|got|since|from) (?:in |on )?(?:late |early )?"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? '?\d{1,4}\b"
     r"|\$\s*\d[\d,.]*",
     re.IGNORECASE,
 )
@@ -37,6 +39,13 @@ _BEFORE_PLACES = frozenset(
      "near", "on", "onto", "over", "under", "underneath"]
 )  # fmt: skip
 _DETERMINERS = frozenset(["a", "an", "the", "my", "our", "his", "her", "their"])
+#: What the writer does not know: don't know which one, idk if Fender or Squier.
+_UNSURE = re.compile(
+    r"\b(?:(?:don'?t|do not|can'?t|cannot|didn'?t) (?:really )?(?:know|remember|recall|tell)"
+    r"|not sure|unsure|idk|no idea|forgot) (?:of |about |the |what |which |exact ){0,3}"
+    r"(?:brand|make|maker|model|type|kind|size|version|one|it was|if)\b",
+    re.IGNORECASE,
+)
 #: What it is not: not the Max, without cushion.
 _NOT = re.compile(r"\b(?:not|no|without|w/o) (?:the |an? )?([\w-]+)", re.IGNORECASE)
 
@@ -53,6 +62,14 @@ def described(product: Product, offered: frozenset[str] = frozenset()) -> str:
     telling = frozenset(word for word in telling_words(details) if word in offered)
     parts = (product.brand, product.model, item, _without_remarks(item, details, telling))
     return " ".join(part for part in parts if part)
+
+
+def is_unsure(product: Product) -> bool:
+    """Whether the row says itself that it does not know what it is. In the details, a question mark
+    may ask about anything."""
+    if "?" in product.item_description:
+        return True
+    return any(map(_UNSURE.search, (product.item_description, product.description)))
 
 
 def excluded(product: Product) -> frozenset[str]:

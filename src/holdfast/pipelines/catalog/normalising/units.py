@@ -25,7 +25,7 @@ _SPELLINGS = {
     "w": "watt watts",
     "kw": "kilowatt kilowatts",
     "v": "volt volts",
-    "oz": "ounce ounces",
+    "oz": "ounce ounces floz",
     "lb": "lbs pound pounds",
     "pt": "pint pints",
     "qt": "quart quarts",
@@ -72,6 +72,7 @@ _ACROSS = {
     "ml": (("oz", 1 / Decimal("29.57")),),
 }
 _CLOSE = Decimal("0.02")
+_CLOSE_VOLUME = Decimal("0.03")  # 100 ml are sold as 3.3 oz
 _EXACT = Decimal("0.01")
 _ABOUT = Decimal("0.04")
 _LEAST_ROUNDED = 10
@@ -102,7 +103,7 @@ def has_size(sizes: Mapping[str, Iterable[Decimal]], unit: str, number: Decimal)
         if abs(each - number) <= _EXACT * number or _is_rounded(number, each):
             return True
     return any(
-        abs(each - number * times) <= _CLOSE * each
+        abs(each - number * times) <= (_CLOSE_VOLUME if "ml" in (unit, other) else _CLOSE) * each
         for other, times in _ACROSS.get(unit, ())
         for each in sizes.get(other, ())
     )

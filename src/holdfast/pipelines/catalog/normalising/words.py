@@ -17,7 +17,7 @@ _CACHED = 8192  # the same offers come for many rows
 STOP_WORDS = frozenset(
     ["a", "an", "and", "the", "of", "for", "with", "in", "on", "by", "to", "or", "from", "new",
      "item", "pc", "pcs", "piece", "pieces", "set", "\u00d7", "each", "approx", "brand", "model",
-     "single", "fl"]
+     "single"]
 )  # fmt: skip
 #: "x" between numbers; elsewhere it is a name: Series X.
 TIMES = "\u00d7"
@@ -45,13 +45,14 @@ _SAME_WORDS = {
     "ladies": "women", "gents": "men", "bros": "brothers",
     "stnls": "stainless", "xmas": "christmas", "bt": "bluetooth", "prelit": "pre lit",
     "elec": "electric", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
+    "dlx": "deluxe",
 }  # fmt: skip
 _JOINTS = frozenset("-/._+")
 _MARKS = (
     (" x-large", " xl"), (" extra large", " xl"), (" extra-large", " xl"), (" xx-large", " xxl"),
     (" w/o ", " without "), (" w/", " with "), ("''", " in "), ('"', " in "), ("\u201d", " in "),
     ("\u2033", " in "), ("\u2032", "'"), ("\u2044", "/"), ("\u2019", "'"), ("&", " and "),
-    ("\u00d7", " x "),
+    ("\u00d7", " x "), (" s/s ", " stainless "),
 )  # fmt: skip
 _SHORTEST_JOINED = 4
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
@@ -74,7 +75,7 @@ def tokens_of(text: str) -> list[str]:
     unit, however they are written: 128GB and 128 gb are the same two words."""
     parts = [part for word in _spaced(text).split() for part in _parts(word)]
     split = [part.removesuffix(".0") if is_number(part) else part for part in parts]  # 5.0 Ah
-    return list(spelled_alike(_named_alike(_with_times(as_decimals(split)))))
+    return list(_fluid(spelled_alike(_named_alike(_with_times(as_decimals(split))))))
 
 
 def words_of(text: str) -> list[str]:
@@ -130,11 +131,17 @@ def _kept(text: str, at: int) -> str:
         return "0."  # .7 mm
     if character == "/" and before.isdecimal() and after.isdecimal():
         return character
+    if character == "/" and before == "f" and after.isdecimal() and _begins_word(text, at - 1):
+        return ""  # f/1.8
     if character == "'":
         return " ft " if before.isdecimal() and not after.isalpha() else ""
     if character == "+" and before.isalnum() and not after.isalnum():
         return " plus "
     return "" if "\u0300" <= character <= "\u036f" else " "
+
+
+def _begins_word(text: str, at: int) -> bool:
+    return not text[at - 1 : at].isalnum()
 
 
 def _is_enumerated(text: str, at: int) -> bool:
@@ -157,11 +164,12 @@ def _parts(word: str) -> Iterator[str]:
         for part in split_fraction(word):
             yield from [part] if "/" in part else _parts(part)
         return
-    if "." in word:  # f1.8, XC5.0
+    if word[:1] == "f" and "." in word and is_number(word[1:].rstrip("l")):
+        word = word[1:].rstrip("l")  # f/2.8L is an aperture of a line of lenses, not a volume
+    if "." in word:  # XC5.0
         name = word.rstrip("0123456789.")
         if name.isalpha() and is_number(word[len(name) :]):
-            if name != "f":
-                yield name
+            yield name
             word = word[len(name) :]
     if word.startswith("sz") and word[2:].isdecimal():
         yield "size"
@@ -214,6 +222,19 @@ def _named_alike(words: Iterable[str]) -> Iterator[str]:
         if not waiting:
             yield from name.split()
         before = word
+
+
+def _fluid(words: Iterable[str]) -> Iterator[str]:
+    """12 fl oz are 12 oz: what a unit is said of is beside it."""
+    held = ""
+    for word in words:
+        if held and word != "oz":
+            yield held
+        held = word if word in ("fl", "fluid") else ""
+        if not held:
+            yield word
+    if held:
+        yield held
 
 
 def _with_times(words: Iterable[str]) -> Iterator[str]:
