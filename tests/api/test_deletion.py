@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from tests.api.server import ApiServer, ended, finished, upload
+from tests.pictures import png
+from tests.sources.test_image_archives import packed
 from tests.store.checks import fetch
 from tests.store.deletion_scenarios import traces_of
 
@@ -76,6 +79,56 @@ async def test_files_and_exports_are_deleted_and_free_their_quota(server: ApiSer
     assert after["used"]["files"] == before["used"]["files"] - 1
     assert after["used"]["bytes"] == 0
     assert (await ada.delete(path)).status_code == 404
+
+
+async def test_file_is_gone_before_a_job_is_made_of_it_or_stays_for_the_job(
+    server: ApiServer,
+) -> None:
+    ada = await server.person("ada")
+    for _ in range(5):
+        file = {"file": ("a.csv", b"title\noak\n")}
+        file_id = (await ada.post("/api/files", files=file)).json()["id"]
+        made, gone = await asyncio.gather(
+            ada.post("/api/jobs", json={"pipeline": "lengths", "fileId": file_id}),
+            ada.delete(f"/api/files/{file_id}"),
+        )
+        assert (made.status_code, gone.status_code) in ((202, 409), (404, 204))
+        if made.status_code == 202:
+            await ended(server, ada, made.json()["id"])
+
+
+async def test_images_and_zips_stay_while_an_unfinished_job_may_read_them(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    ada, amy = await server.person("ada"), await server.person("amy", "admin")
+    archive = packed(tmp_path / "b.zip", {"c.png": png(6, 6)})
+    contents = {"a.png": png(), "other.png": png(5, 5), "b.zip": archive.read_bytes()}
+    ids = [
+        (await ada.post("/api/files", files={"file": each})).json()["id"]
+        for each in contents.items()
+    ]
+    jobs = [
+        (await client.post("/api/jobs", json={"pipeline": "pictures", "fileId": ids[place]})).json()
+        for client, place in ((ada, 0), (amy, 2))
+    ]
+    replies = [await ada.delete(f"/api/files/{file_id}") for file_id in ids]
+    assert [reply.status_code for reply in replies] == [409, 204, 409]
+    assert f"job {jobs[1]['id']} may still read" in replies[2].text
+    for job in jobs:
+        assert (await ended(server, amy, job["id"]))["counters"]["done"] == 1
+    replies = [await ada.delete(f"/api/files/{file_id}") for file_id in ids]
+    assert [reply.status_code for reply in replies] == [204, 404, 204]
+
+
+async def test_retention_spares_a_file_of_which_a_job_was_made_since(server: ApiServer) -> None:
+    ada, store = await server.person("ada"), server.parts.store
+    file = {"file": ("a.csv", b"title\noak\n")}
+    file_id = (await ada.post("/api/files", files=file)).json()["id"]
+    old = await store.retention.old_files(0.0, 10)
+    assert [each["id"] for each in old] == [file_id]
+    made = await ada.post("/api/jobs", json={"pipeline": "lengths", "fileId": file_id})
+    assert not await store.retention.mark_old_file(old[0])
+    await ended(server, ada, made.json()["id"])
 
 
 async def test_reader_deletes_nothing_of_others(server: ApiServer) -> None:

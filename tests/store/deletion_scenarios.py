@@ -157,13 +157,27 @@ async def stored_file(store: Store, owner: str = "ada") -> StoredFile:
     return await files.file(await files.add_file(new))
 
 
+@scenario("mark_file")
+class MarkedFile:
+    async def prepare(store: Store) -> StoredFile:  # type: ignore[misc]
+        return await stored_file(store)
+
+    async def act(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
+        await DeletionRows(store.database).mark_file(file, "tester")
+
+    async def check(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select draft from files where id = :i", i=file.id) == [(1,)]
+        deleted = "select actor from audit where action = 'file.deleted' and subject = :i"
+        assert await fetch(store, deleted, i=str(file.id)) == [("tester",)]
+
+
 @scenario("delete_file")
 class DeletedFile:
     async def prepare(store: Store) -> StoredFile:  # type: ignore[misc]
         return await stored_file(store)
 
     async def act(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
-        await DeletionRows(store.database).delete_file(file, "tester")
+        await DeletionRows(store.database).delete_file(file)
 
     async def check(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
         assert await fetch(store, "select 1 from files where id = :i", i=file.id) == []
@@ -253,6 +267,21 @@ class OldSamples:
 
     async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
         assert "samples" not in await traces_of(store, job_id)
+
+
+@scenario("mark_old_file")
+class MarkedOldFile:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        file = await stored_file(store)
+        await age(store, "files", "created_at", "id = :i", i=file.id)
+        return file.id
+
+    async def act(store: Store, file_id: int) -> None:  # type: ignore[misc]
+        for file in await store.retention.old_files(1.0, 100):
+            await store.retention.mark_old_file(file)
+
+    async def check(store: Store, file_id: int) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select draft from files where id = :i", i=file_id) == [(1,)]
 
 
 @scenario("drop_file")

@@ -63,6 +63,7 @@ class Origin:
     most_open: int | None = None
     most_items: int | None = None
     drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
+    files: Sequence[int] = ()  # stored files that the rows of the job's file name
 
 
 _NOT_OVER_HTTP = Origin(by_admin=True)
@@ -120,6 +121,7 @@ class Control:
             most_open=origin.most_open,
             most_items=origin.most_items,
             drafts=origin.drafts,
+            files=origin.files,
         )
 
     async def start_discovery(

@@ -11,6 +11,7 @@ came with a range, which no worker claims; by it they are found and deleted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.model import JobState
 from holdfast.store.audit import add_audit
@@ -151,6 +152,13 @@ class Deletion:
                 break
             await tx.run("drop_range", {"id": row["id"]})
         return True
+
+
+async def mark_file(tx: Transaction, file_id: int, actor: str, detail: dict[str, Any]) -> None:
+    """Commits to deleting a stored file: no job can be made of it afterwards. Its bytes go next and
+    its row last, so that what is interrupted can be repeated."""
+    if await tx.take("mark_file", {"id": file_id}):
+        await add_audit(tx, actor, "file.deleted", None, str(file_id), detail)
 
 
 _SHOWN = ("pipeline", "name", "owner_id")

@@ -17,6 +17,13 @@ set    draft = 0
 where  id in (@each(:ids, bigint)) and draft = 1
 returning id, name, size, sha256;
 
+-- name: hold_files
+-- Those of some stored files that a job can be made of. On PostgreSQL they are held until it is made:
+-- a deletion waits, and finds the job.
+select id
+from   files
+where  id in (@each(:ids, bigint)) and draft = 0;
+
 -- name: job_state
 -- The job's state, locked until the transaction ends.
 select state, max_items, discovered_at, standing
