@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,37 @@ async def test_account_goes_with_everything_of_the_person(server: ApiServer) -> 
     assert (await ben.get(f"/api/jobs/{kept['id']}")).json()["state"] == "DONE"
     acts = await fetch(store, "select action from audit where subject = 'ada' order by id")
     assert [act[0] for act in acts][-2:] == ["user.deleting", "user.deleted"]
+
+
+async def test_upload_that_outlasts_its_account_leaves_nothing(server: ApiServer) -> None:
+    ada, root = await server.person("ada"), await server.signed_in("root", "admin")
+    deleted, begun = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def form() -> AsyncIterator[bytes]:
+        part = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n'
+        file = part.format('file"; filename="a.csv')
+        yield f"{part.format('pipeline')}lengths\r\n{file}title\n".encode()
+        begun.release()
+        await deleted.wait()
+        yield b"oak\n\r\n--x--\r\n"
+
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    sending = [
+        asyncio.create_task(ada.post(path, content=form(), headers=kind))
+        for path in ("/api/jobs", "/api/files")
+    ]
+    for _ in sending:
+        await begun.acquire()
+    while len(list((server.folder / ".holdfast").rglob("*/file"))) < len(sending):
+        await asyncio.sleep(0.02)
+    assert (await root.delete("/api/users/ada")).status_code == 202
+    while any(user["name"] == "ada" for user in (await root.get("/api/users")).json()["users"]):
+        await asyncio.sleep(0.02)
+    deleted.set()
+    assert [reply.status_code for reply in await asyncio.gather(*sending)] == [403, 403]
+    for table in ("jobs", "files"):
+        assert await fetch(server.parts.store, f"select 1 from {table}") == [], table
+    assert await server.stored("uploads/") == []
 
 
 async def test_pages_ask_before_they_delete(server: ApiServer) -> None:

@@ -26,6 +26,7 @@ from holdfast.options import checked_options, filled_options, whole_options
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.store import Carried, NewJob, NewStream, Store
+from holdfast.store.admission import NO_QUOTA, Quota
 from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
 from holdfast.store.idempotency import RequestKey
 from holdfast.store.schedules import DueSchedule
@@ -301,10 +302,9 @@ class Control:
         self._log.info("job.paused", job_id=job_id, by=self._owner)
         return state
 
-    async def resume(self, job_id: int, caps: Caps = NO_CAPS) -> JobState:
-        order = self._store.jobs.resume(
-            job_id, self._owner, caps.max_items, caps.max_items_per_source
-        )
+    async def resume(self, job_id: int, caps: Caps = NO_CAPS, quota: Quota = NO_QUOTA) -> JobState:
+        most, per_source = caps.max_items, caps.max_items_per_source
+        order = self._store.jobs.resume(job_id, self._owner, most, per_source, quota)
         state = await self._ordered(order)
         self._log.info("job.resumed", job_id=job_id, by=self._owner)
         return state

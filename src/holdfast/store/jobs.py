@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.errors import NotThere, StreamOwned, UnfitState, UserError
 from holdfast.model import JobState, Lane, SliceKind
-from holdfast.store.admission import admit, cap_of_job, cap_of_source
+from holdfast.store.admission import NO_QUOTA, Quota, admit, admit_resumed, cap_of_source
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit, rows_detail
 from holdfast.store.chunks import (
@@ -108,14 +108,15 @@ class Jobs:
         actor: str,
         max_items: int | None = None,
         max_per_source: int | None = None,
+        quota: Quota = NO_QUOTA,
     ) -> JobState:
         """Continues: after a pause, after a failed discovery, or past a cap that was raised."""
         if max_per_source is not None:
             cap_of_source(tx.rules, max_per_source)
-        if max_items is not None:
-            cap = cap_of_job(tx.rules, max_items)
+        cap = await admit_resumed(tx, job_id, max_items, quota)
+        if cap is not None:
             await tx.run("set_job_cap", {"job_id": job_id, "max_items": cap})
-        caps = {"max_items": max_items, "max_per_source": max_per_source}
+        caps = {"max_items": cap, "max_per_source": max_per_source}
         return await resume_job(tx, job_id, actor, caps)
 
     async def cancel(self, job_id: int, actor: str) -> JobState:

@@ -389,6 +389,26 @@ where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_i
 order by id
 limit    1;
 
+-- name: job_to_resume
+select j.owner_id, j.state, j.standing,
+       (select coalesce(cast(sum(c.accepted) as bigint), 0) from counters c
+        where  c.job_id = j.id) as accepted
+from   jobs j
+where  j.id = :job_id;
+
+-- name: hold_account
+-- The account of an owner, unless it is being deleted. On PostgreSQL it is held until what is added
+-- for it is committed: a deletion waits, and finds that.
+select name
+from   users
+where  name = :owner_id and deleting = 0;
+
+-- name: hold_adapters
+-- Those that take files for an owner, who need not have an account.
+select id
+from   adapters
+where  owner_id = :owner_id;
+
 -- name: count_open_jobs
 select count(*)
 from   jobs
