@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import structlog
 
+from holdfast.engine.deletion import Deleter
 from tests.api.server import ApiServer, ended, finished, upload
 from tests.pictures import png
 from tests.sources.test_image_archives import packed
-from tests.store.checks import fetch
+from tests.store.checks import execute, fetch
 from tests.store.deletion_scenarios import traces_of
 
 
@@ -46,6 +48,33 @@ async def test_job_is_deleted_by_its_owner_with_its_exports(server: ApiServer) -
     assert (await ada.get(f"/api/exports/{export['id']}")).status_code == 404
     assert (await ada.delete(path)).status_code == 404
     assert (await ben.get(f"/api/jobs/{kept['id']}/items")).json()["items"][0]["status"] == "DONE"
+
+
+async def test_no_export_is_made_of_a_job_that_goes(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    gone = await finished(server, ada, "oak")
+    await server.parts.store.deletion.mark(gone["id"], "ada")
+    path = f"/api/jobs/{gone['id']}/export?format=csv"
+    assert (await ada.post(path)).status_code == 404
+    assert await fetch(server.parts.store, "select 1 from exports") == []
+
+
+async def test_export_that_is_finished_while_its_job_goes_leaves_no_file(
+    server: ApiServer,
+) -> None:
+    ada, store = await server.person("ada"), server.parts.store
+    job = await finished(server, ada, "oak")
+    await _export(ada, job["id"])
+    removed: list[str] = []
+
+    async def remove(key: str) -> None:
+        if not removed:  # what was listed is gone, and the next writer is done
+            await execute(store, "update exports set key = 'exports/late'")
+        removed.append(key)
+
+    await Deleter(store, remove, structlog.get_logger()).begin(job["id"], "ada")
+    await Deleter(store, remove, structlog.get_logger()).delete(job["id"])
+    assert removed[1:] == ["exports/late"]
 
 
 async def test_running_job_is_deleted_and_its_orders_are_refused(server: ApiServer) -> None:

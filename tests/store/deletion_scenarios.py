@@ -186,7 +186,7 @@ class DeletedFile:
 @scenario("delete_export")
 class DeletedExport:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        new = NewExport("ada", 1, "csv", (), False)
+        new = NewExport("ada", await make_job(store), "csv", (), False)
         return await open_console(store).exports.add_export(new)
 
     async def act(store: Store, export_id: int) -> None:  # type: ignore[misc]
@@ -302,7 +302,7 @@ class OldFile:
 @scenario("drop_export")
 class OldExport:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        new = NewExport("ada", 1, "csv", (), False)
+        new = NewExport("ada", await make_job(store), "csv", (), False)
         export_id = await open_console(store).exports.add_export(new)
         await age(store, "exports", "finished_at", "id = :i", i=export_id)
         return export_id

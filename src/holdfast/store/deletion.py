@@ -37,7 +37,6 @@ _OF_ITEMS = (
 )
 #: A few rows for each job.
 _LAST = (
-    "delete_exports_of_job",
     "delete_counters",
     "delete_outbox",
     "delete_turns",
@@ -118,16 +117,18 @@ class Deletion:
         return sorted(query for query in queries if query == name or query.startswith(f"{name}_"))
 
     @verb
-    async def finish_deletion(self, tx: Transaction, job_id: int) -> bool:
-        """Deletes the last rows; False if the job is gone or was never to be deleted."""
+    async def finish_deletion(self, tx: Transaction, job_id: int) -> list[str] | None:
+        """Deletes the last rows; None if the job is gone or was never to be deleted. Returns where
+        the file store has its exports: one may have been finished meanwhile."""
         job = await _deleting(tx, job_id)
         if job is None:
-            return False
+            return None
+        exports = await tx.take("delete_exports_of_job", {"job_id": job_id})
         for query in _LAST:
             await tx.run(query, {"job_id": job_id})
         detail = {name: job[name] for name in _SHOWN}
         await add_audit(tx, "engine", "job.deleted", job_id, job["name"], detail)
-        return True
+        return [row["key"] for row in exports if row["key"] is not None]
 
     async def jobs_left_behind(self) -> list[int]:
         """Jobs that are gone, of which an application added items since."""

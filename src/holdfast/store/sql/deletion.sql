@@ -102,7 +102,8 @@ where  job_id = :job_id and key is not null;
 
 -- name: delete_exports_of_job
 delete from exports
-where  job_id = :job_id;
+where  job_id = :job_id
+returning key;
 
 -- name: delete_counters
 delete from counters
