@@ -156,8 +156,7 @@ async def force_full(
         request=request_key(request),
         by_admin=person.is_admin,
         take_over=person.is_admin,
-        most_open=parts.console.quotas.limits.jobs,
-        most_items=parts.console.quotas.limits.items,
+        quota=parts.console.quotas.of_jobs,
     )
     job_ids = await control.force_full(pipeline, job, stream.source, origin)
     if not job_ids:

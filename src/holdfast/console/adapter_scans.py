@@ -233,8 +233,7 @@ class _Scan:
             origin=Origin(
                 None,
                 file.id,
-                most_open=scans.console.quotas.limits.jobs,
-                most_items=scans.console.quotas.limits.items,
+                quota=scans.console.quotas.of_jobs,
                 files=listed_files(file),
             ),
             images=file.kind == IMAGE_LIST,

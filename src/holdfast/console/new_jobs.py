@@ -151,8 +151,7 @@ class NewJobs:
             request.key,
             by_admin=person.is_admin,
             take_over=request.take_over,
-            most_open=self.console.quotas.limits.jobs,
-            most_items=self.console.quotas.limits.items,
+            quota=self.console.quotas.of_jobs,
         )
 
     async def standing_job(self, pipeline: str, person: Person) -> int | None:

@@ -52,8 +52,7 @@ NO_CAPS = Caps()
 class Origin:
     """Where a job came from, if over HTTP: the address, the stored file, the request's key.
 
-    An admin sees whose stream a job would take over, and may ask for that. `most_open` limits the
-    unfinished jobs of the owner, `most_items` their open items.
+    An admin sees whose stream a job would take over, and may ask for that.
     """
 
     ip: str | None = None
@@ -61,8 +60,7 @@ class Origin:
     request: RequestKey | None = None
     by_admin: bool = False
     take_over: bool = False
-    most_open: int | None = None
-    most_items: int | None = None
+    quota: Quota = NO_QUOTA
     drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
     files: Sequence[int] = ()  # stored files that the rows of the job's file name
 
@@ -119,8 +117,8 @@ class Control:
             file_id=origin.file_id,
             request=origin.request,
             enabled_by=pipeline.enabled_by,
-            most_open=origin.most_open,
-            most_items=origin.most_items,
+            most_open=origin.quota.jobs,
+            most_items=origin.quota.items,
             drafts=origin.drafts,
             files=origin.files,
         )
@@ -178,8 +176,8 @@ class Control:
             request=origin.request,
             takes_over=origin.take_over and origin.by_admin,
             enabled_by=pipeline.enabled_by,
-            most_open=origin.most_open,
-            most_items=origin.most_items,
+            most_open=origin.quota.jobs,
+            most_items=origin.quota.items,
         )
 
     async def open(
@@ -192,7 +190,7 @@ class Control:
             ip=origin.ip,
             request=origin.request,
             takes_over=origin.take_over and origin.by_admin,
-            most_open=origin.most_open,
+            most_open=origin.quota.jobs,
         )
         await self.prepare(pipeline)
         try:
@@ -243,7 +241,8 @@ class Control:
             )
         if pipeline.plans:
             forced = {"force_full": source}
-            return (await self.request(pipeline, forced, key=origin.request)).job_ids
+            request, quota = origin.request, origin.quota
+            return (await self.request(pipeline, forced, key=request, quota=quota)).job_ids
         whole = await self.discovery_job(pipeline, job.given_options, origin=origin)
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
@@ -260,10 +259,11 @@ class Control:
         request: Mapping[str, Any],
         actor: str | None = None,
         key: RequestKey | None = None,
+        quota: Quota = NO_QUOTA,
     ) -> Carried:
         """Asks a pipeline that plans what to do, and does it."""
         await self.prepare(pipeline)
-        planner = PipelinePlanner(pipeline, self._owner, actor or self._owner)
+        planner = PipelinePlanner(pipeline, self._owner, actor or self._owner, quota)
         try:
             carried = await self._ordered(self._store.plans.plan(planner, request, key))
         except HoldfastError:

@@ -54,8 +54,12 @@ class People:
 
 
 @pytest.fixture
-async def people(town: Town, database_url: str) -> AsyncIterator[People]:
-    settings = load_settings({"HOLDFAST_DATABASE_URL": database_url})
+async def people(
+    town: Town, database_url: str, request: pytest.FixtureRequest
+) -> AsyncIterator[People]:
+    """Settings can be given as the fixture's parameter."""
+    own = getattr(request, "param", {})
+    settings = load_settings({"HOLDFAST_DATABASE_URL": database_url, **own})
     async with opened_parts(settings, {"meetings": town.pipeline}) as parts:
         app = create_app(parts)
         add_pages(app, [PACK])
@@ -127,6 +131,16 @@ async def test_backfill_of_an_unknown_type_is_refused(people: People, type: str)
     root = await people.client("root", "admin")
     reply = await root.post("/meetings/municipalities/alameda.ca/backfill", data={"type": type})
     assert reply.status_code in (400, 422)
+
+
+@pytest.mark.parametrize("people", [{"HOLDFAST_QUOTA_JOBS": "1"}], indirect=True)
+async def test_backfills_count_against_the_quota_of_jobs(people: People, town: Town) -> None:
+    alice = await people.client("alice", "operator")
+    path = "/api/meetings/municipalities/alameda.ca/backfill"
+    assert (await alice.post(path, json={"types": ["agenda"]})).status_code == 200
+    refused = await alice.post(path, json={"types": ["minutes"]})
+    assert refused.status_code == 409 and "HOLDFAST_QUOTA_JOBS" in refused.text
+    assert len(await town.jobs()) == 1
 
 
 async def test_secrets_go_only_where_settings_say(store: Store) -> None:

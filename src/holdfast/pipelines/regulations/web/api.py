@@ -105,8 +105,8 @@ async def start(body: NewRun, person: Operator, parts: PartsOf) -> RunsMade:
     pipeline = pipeline_of(parts)
     chosen = chosen_sources(given.get("sources"), pipeline.known_sources)
     await _check_owner([source.slug for source in chosen], person, parts)
-    request = given | {"run_by": person.name}
-    ordered = await parts.control(person.name).request(pipeline, request)
+    request, quota = given | {"run_by": person.name}, parts.console.quotas.of_jobs
+    ordered = await parts.control(person.name).request(pipeline, request, quota=quota)
     return RunsMade(job_ids=ordered.job_ids)
 
 

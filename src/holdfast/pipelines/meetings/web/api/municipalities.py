@@ -107,7 +107,8 @@ async def backfill(
 async def order(subdomain: str, body: BackfillOrder, person: Person, parts: Parts) -> Decisions:
     await _check_owner(subdomain, person, parts)
     request = {"backfill": subdomain, **body.model_dump()}
-    planned = await parts.control(person.name).request(pipeline_of(parts), request)
+    control, quota = parts.control(person.name), parts.console.quotas.of_jobs
+    planned = await control.request(pipeline_of(parts), request, quota=quota)
     return Decisions(decisions=[DecisionShape(**decision) for decision in planned.answer])
 
 
