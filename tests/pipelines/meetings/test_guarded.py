@@ -21,6 +21,7 @@ from holdfast.settings import load_settings
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.web.app import add_pages
 from tests.pipelines.meetings.town import Town
+from tests.store.checks import execute
 from tests.world import World, json_answer
 
 OPTIONS = {"municipality_id": 1, "subdomain": "x", "document_type": "agenda", "url": "https://x.example",
@@ -140,6 +141,22 @@ async def test_backfills_count_against_the_quota_of_jobs(people: People, town: T
     assert (await alice.post(path, json={"types": ["agenda"]})).status_code == 200
     refused = await alice.post(path, json={"types": ["minutes"]})
     assert refused.status_code == 409 and "HOLDFAST_QUOTA_JOBS" in refused.text
+    assert len(await town.jobs()) == 1
+
+
+async def test_backfill_that_is_sent_again_with_its_key_is_one(people: People, town: Town) -> None:
+    alice = await people.client("alice", "operator")
+    path, key = "/api/meetings/municipalities/alameda.ca/backfill", {"Idempotency-Key": "k1"}
+    first = await alice.post(path, json={"types": ["agenda"]}, headers=key)
+    again = await alice.post(path, json={"types": ["agenda"]}, headers=key)
+    assert first.json()["decisions"][0]["action"] == "start full"
+    assert (again.headers["Idempotency-Replayed"], again.json()) == ("true", first.json())
+    lost = "update requests set status = null, body = '1'"  # as if its server had been killed
+    await execute(town.store, lost)
+    (decision,) = (await alice.post(path, json={"types": ["agenda"]}, headers=key)).json()[
+        "decisions"
+    ]
+    assert (decision["action"], decision["documentType"]) == ("job 1", "agenda")
     assert len(await town.jobs()) == 1
 
 
