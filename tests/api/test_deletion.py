@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
+import structlog
 
+from holdfast.engine.deletion import Deleter
 from tests.api.server import ApiServer, ended, finished, upload
-from tests.store.checks import fetch
+from tests.pictures import png
+from tests.sources.test_image_archives import packed
+from tests.store.checks import execute, fetch
 from tests.store.deletion_scenarios import traces_of
 
 
@@ -42,6 +48,33 @@ async def test_job_is_deleted_by_its_owner_with_its_exports(server: ApiServer) -
     assert (await ada.get(f"/api/exports/{export['id']}")).status_code == 404
     assert (await ada.delete(path)).status_code == 404
     assert (await ben.get(f"/api/jobs/{kept['id']}/items")).json()["items"][0]["status"] == "DONE"
+
+
+async def test_no_export_is_made_of_a_job_that_goes(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    gone = await finished(server, ada, "oak")
+    await server.parts.store.deletion.mark(gone["id"], "ada")
+    path = f"/api/jobs/{gone['id']}/export?format=csv"
+    assert (await ada.post(path)).status_code == 404
+    assert await fetch(server.parts.store, "select 1 from exports") == []
+
+
+async def test_export_that_is_finished_while_its_job_goes_leaves_no_file(
+    server: ApiServer,
+) -> None:
+    ada, store = await server.person("ada"), server.parts.store
+    job = await finished(server, ada, "oak")
+    await _export(ada, job["id"])
+    removed: list[str] = []
+
+    async def remove(key: str) -> None:
+        if not removed:  # what was listed is gone, and the next writer is done
+            await execute(store, "update exports set key = 'exports/late'")
+        removed.append(key)
+
+    await Deleter(store, remove, structlog.get_logger()).begin(job["id"], "ada")
+    await Deleter(store, remove, structlog.get_logger()).delete(job["id"])
+    assert removed[1:] == ["exports/late"]
 
 
 async def test_running_job_is_deleted_and_its_orders_are_refused(server: ApiServer) -> None:
@@ -78,6 +111,56 @@ async def test_files_and_exports_are_deleted_and_free_their_quota(server: ApiSer
     assert (await ada.delete(path)).status_code == 404
 
 
+async def test_file_is_gone_before_a_job_is_made_of_it_or_stays_for_the_job(
+    server: ApiServer,
+) -> None:
+    ada = await server.person("ada")
+    for _ in range(5):
+        file = {"file": ("a.csv", b"title\noak\n")}
+        file_id = (await ada.post("/api/files", files=file)).json()["id"]
+        made, gone = await asyncio.gather(
+            ada.post("/api/jobs", json={"pipeline": "lengths", "fileId": file_id}),
+            ada.delete(f"/api/files/{file_id}"),
+        )
+        assert (made.status_code, gone.status_code) in ((202, 409), (404, 204))
+        if made.status_code == 202:
+            await ended(server, ada, made.json()["id"])
+
+
+async def test_images_and_zips_stay_while_an_unfinished_job_may_read_them(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    ada, amy = await server.person("ada"), await server.person("amy", "admin")
+    archive = packed(tmp_path / "b.zip", {"c.png": png(6, 6)})
+    contents = {"a.png": png(), "other.png": png(5, 5), "b.zip": archive.read_bytes()}
+    ids = [
+        (await ada.post("/api/files", files={"file": each})).json()["id"]
+        for each in contents.items()
+    ]
+    jobs = [
+        (await client.post("/api/jobs", json={"pipeline": "pictures", "fileId": ids[place]})).json()
+        for client, place in ((ada, 0), (amy, 2))
+    ]
+    replies = [await ada.delete(f"/api/files/{file_id}") for file_id in ids]
+    assert [reply.status_code for reply in replies] == [409, 204, 409]
+    assert f"job {jobs[1]['id']} may still read" in replies[2].text
+    for job in jobs:
+        assert (await ended(server, amy, job["id"]))["counters"]["done"] == 1
+    replies = [await ada.delete(f"/api/files/{file_id}") for file_id in ids]
+    assert [reply.status_code for reply in replies] == [204, 404, 204]
+
+
+async def test_retention_spares_a_file_of_which_a_job_was_made_since(server: ApiServer) -> None:
+    ada, store = await server.person("ada"), server.parts.store
+    file = {"file": ("a.csv", b"title\noak\n")}
+    file_id = (await ada.post("/api/files", files=file)).json()["id"]
+    old = await store.retention.old_files(0.0, 10)
+    assert [each["id"] for each in old] == [file_id]
+    made = await ada.post("/api/jobs", json={"pipeline": "lengths", "fileId": file_id})
+    assert not await store.retention.mark_old_file(old[0])
+    await ended(server, ada, made.json()["id"])
+
+
 async def test_reader_deletes_nothing_of_others(server: ApiServer) -> None:
     ada, reader = await server.person("ada"), await server.person("rita", "reader")
     job = await finished(server, ada, "oak")
@@ -112,6 +195,37 @@ async def test_account_goes_with_everything_of_the_person(server: ApiServer) -> 
     assert (await ben.get(f"/api/jobs/{kept['id']}")).json()["state"] == "DONE"
     acts = await fetch(store, "select action from audit where subject = 'ada' order by id")
     assert [act[0] for act in acts][-2:] == ["user.deleting", "user.deleted"]
+
+
+async def test_upload_that_outlasts_its_account_leaves_nothing(server: ApiServer) -> None:
+    ada, root = await server.person("ada"), await server.signed_in("root", "admin")
+    deleted, begun = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def form() -> AsyncIterator[bytes]:
+        part = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n'
+        file = part.format('file"; filename="a.csv')
+        yield f"{part.format('pipeline')}lengths\r\n{file}title\n".encode()
+        begun.release()
+        await deleted.wait()
+        yield b"oak\n\r\n--x--\r\n"
+
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    sending = [
+        asyncio.create_task(ada.post(path, content=form(), headers=kind))
+        for path in ("/api/jobs", "/api/files")
+    ]
+    for _ in sending:
+        await begun.acquire()
+    while len(list((server.folder / ".holdfast").rglob("*/file"))) < len(sending):
+        await asyncio.sleep(0.02)
+    assert (await root.delete("/api/users/ada")).status_code == 202
+    while any(user["name"] == "ada" for user in (await root.get("/api/users")).json()["users"]):
+        await asyncio.sleep(0.02)
+    deleted.set()
+    assert [reply.status_code for reply in await asyncio.gather(*sending)] == [403, 403]
+    for table in ("jobs", "files"):
+        assert await fetch(server.parts.store, f"select 1 from {table}") == [], table
+    assert await server.stored("uploads/") == []
 
 
 async def test_pages_ask_before_they_delete(server: ApiServer) -> None:

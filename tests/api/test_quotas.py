@@ -59,6 +59,43 @@ async def test_job_takes_in_no_more_items_than_its_owner_may_have(
         assert (await upload(ada, "title\noak\n")).status_code == 202
 
 
+async def test_resumed_and_forced_jobs_keep_to_the_quotas(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with ApiServer(database_url, tmp_path, quota_items="3", quota_jobs="1") as server:
+        ada = await server.person("ada")
+        rows = "title\n" + "".join(f"t{number}\n" for number in range(9))
+        job = await taken_in(ada, (await upload(ada, rows)).json()["id"])
+        path = f"/api/jobs/{job['id']}/resume"
+        refused = await ada.post(path, json={"maxItems": 1000})
+        assert refused.status_code == 409 and "there are 3 open items" in refused.text
+        await server.work(job["id"])
+        assert (await ada.post(path, json={"maxItems": 1000})).json()["maxItems"] == 6
+        assert (await taken_in(ada, job["id"]))["counters"]["accepted"] == 6
+        await server.work(job["id"])
+
+        shelves = (await ada.post("/api/jobs", json={"pipeline": "shelves"})).json()
+        refused = await ada.post(path, json={"maxItems": 1000})
+        assert refused.status_code == 409 and "2 unfinished jobs" in refused.text
+        await server.work(shelves["id"])
+        streams = [
+            stream["id"]
+            for stream in (await ada.get("/api/streams?pipeline=shelves")).json()["streams"]
+        ]
+        replies = [await ada.post(f"/api/streams/{each}/force-full") for each in streams]
+        assert [reply.status_code for reply in replies] == [202, 409]
+        assert replies[0].json()["job"]["maxItems"] == 3
+
+
+async def test_standing_job_is_not_resumed_with_a_maximum(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job = (await ada.post("/api/jobs", json={"pipeline": "lengths", "standing": True})).json()
+    await ada.post(f"/api/jobs/{job['id']}/pause")
+    refused = await ada.post(f"/api/jobs/{job['id']}/resume", json={"maxItems": 5})
+    assert refused.status_code == 422 and "no maximum" in refused.text
+    assert (await ada.post(f"/api/jobs/{job['id']}/resume")).json()["state"] == "RUNNING"
+
+
 async def test_records_for_a_standing_job_count_exactly_however_they_come(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -181,7 +181,7 @@ async def test_cost_uses_the_budget_up_and_the_next_gives_way(store: Store) -> N
     assert (gate["passed"], gate["passed_units"]) == (2, 100.0)
 
 
-@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, "12", None])
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), 1e308, -1.0, "12", None])
 async def test_cost_that_is_not_a_number_of_units_leaves_the_budget_alone(
     store: Store, cost: Any
 ) -> None:

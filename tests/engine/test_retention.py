@@ -15,7 +15,7 @@ from holdfast.engine.retention import Retention
 from holdfast.model import ItemStatus
 from holdfast.store import Store, open_store
 from holdfast.store.retention import Policies
-from tests.store.checks import assert_all_sound, execute, fetch, finished_job
+from tests.store.checks import assert_all_sound, execute, fetch, finished_job, make_job
 from tests.store.deletion_scenarios import (
     age,
     aged_standing_job,
@@ -155,7 +155,8 @@ async def test_items_of_a_pass_go_when_a_later_one_is_verified(store: Store) -> 
 
 
 async def test_export_is_kept_until_it_is_old(store: Store) -> None:
-    await open_console(store).exports.add_export(NewExport("ada", 1, "csv", (), False))
+    job_id = await make_job(store)
+    await open_console(store).exports.add_export(NewExport("ada", job_id, "csv", (), False))
     keeper = Keeper(store, exports_days=5)
     await keeper.apply()
     assert keeper.removed == []

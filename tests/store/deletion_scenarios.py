@@ -157,13 +157,27 @@ async def stored_file(store: Store, owner: str = "ada") -> StoredFile:
     return await files.file(await files.add_file(new))
 
 
+@scenario("mark_file")
+class MarkedFile:
+    async def prepare(store: Store) -> StoredFile:  # type: ignore[misc]
+        return await stored_file(store)
+
+    async def act(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
+        await DeletionRows(store.database).mark_file(file, "tester")
+
+    async def check(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select draft from files where id = :i", i=file.id) == [(1,)]
+        deleted = "select actor from audit where action = 'file.deleted' and subject = :i"
+        assert await fetch(store, deleted, i=str(file.id)) == [("tester",)]
+
+
 @scenario("delete_file")
 class DeletedFile:
     async def prepare(store: Store) -> StoredFile:  # type: ignore[misc]
         return await stored_file(store)
 
     async def act(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
-        await DeletionRows(store.database).delete_file(file, "tester")
+        await DeletionRows(store.database).delete_file(file)
 
     async def check(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
         assert await fetch(store, "select 1 from files where id = :i", i=file.id) == []
@@ -172,7 +186,7 @@ class DeletedFile:
 @scenario("delete_export")
 class DeletedExport:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        new = NewExport("ada", 1, "csv", (), False)
+        new = NewExport("ada", await make_job(store), "csv", (), False)
         return await open_console(store).exports.add_export(new)
 
     async def act(store: Store, export_id: int) -> None:  # type: ignore[misc]
@@ -255,6 +269,21 @@ class OldSamples:
         assert "samples" not in await traces_of(store, job_id)
 
 
+@scenario("mark_old_file")
+class MarkedOldFile:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        file = await stored_file(store)
+        await age(store, "files", "created_at", "id = :i", i=file.id)
+        return file.id
+
+    async def act(store: Store, file_id: int) -> None:  # type: ignore[misc]
+        for file in await store.retention.old_files(1.0, 100):
+            await store.retention.mark_old_file(file)
+
+    async def check(store: Store, file_id: int) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select draft from files where id = :i", i=file_id) == [(1,)]
+
+
 @scenario("drop_file")
 class OldFile:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
@@ -273,7 +302,7 @@ class OldFile:
 @scenario("drop_export")
 class OldExport:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        new = NewExport("ada", 1, "csv", (), False)
+        new = NewExport("ada", await make_job(store), "csv", (), False)
         export_id = await open_console(store).exports.add_export(new)
         await age(store, "exports", "finished_at", "id = :i", i=export_id)
         return export_id

@@ -50,6 +50,12 @@ def test_request_larger_than_a_bucket_passes_and_the_next_wait_for_it() -> None:
     assert start.wait_seconds(1.0) == pytest.approx((500 - 100 + 1) / (900 / 60))
 
 
+def test_request_larger_than_the_whole_budget_uses_all_of_it_and_no_more() -> None:
+    start, count = budget(units=1000).take([1e15, 1.0])
+    assert count == 1
+    assert start.wait_seconds(1.0) == pytest.approx((1000 - 100 + 1) / (900 / 60))
+
+
 def test_throttle_lowers_the_budget_once_and_it_grows_back() -> None:
     full = budget(requests=100, units=1000)
     lowered = full.throttled(None)

@@ -128,7 +128,8 @@ async def resume(
     job: ScopedJob, person: Operator, parts: PartsOf, body: Resume = _NO_CHANGE
 ) -> JobShape:
     """After a pause, after a failed discovery, or beyond a cap that is raised."""
-    await parts.control(person.name).resume(job.id, Caps(body.max_items, body.max_per_source))
+    caps, quota = Caps(body.max_items, body.max_per_source), parts.console.quotas.of_jobs
+    await parts.control(person.name).resume(job.id, caps, quota)
     return await _described(job, person, parts)
 
 

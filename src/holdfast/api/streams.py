@@ -133,7 +133,7 @@ async def of_job(job: ScopedJob, parts: PartsOf) -> StreamList:
 async def retry(stream_id: Id, person: Operator, parts: PartsOf) -> JobShape:
     """After a failure or at a cap; its job resumes from the stream's cursor."""
     job_id = await parts.console.streams.job_of(stream_id, person.scope)
-    await parts.control(person.name).resume(job_id)
+    await parts.control(person.name).resume(job_id, quota=parts.console.quotas.of_jobs)
     return await describe_job(await parts.store.reads.job(job_id), person, parts)
 
 
@@ -156,6 +156,7 @@ async def force_full(
         request=request_key(request),
         by_admin=person.is_admin,
         take_over=person.is_admin,
+        quota=parts.console.quotas.of_jobs,
     )
     job_ids = await control.force_full(pipeline, job, stream.source, origin)
     if not job_ids:

@@ -13,7 +13,7 @@ from holdfast.console import Console
 from holdfast.console.adapters import Adapter, FileState, KnownFile
 from holdfast.console.feature_flags import Flag
 from holdfast.console.file_imports import Received
-from holdfast.console.images import IMAGE_LIST, job_name
+from holdfast.console.images import IMAGE_LIST, job_name, listed_files
 from holdfast.console.new_jobs import NewJobs
 from holdfast.engine.control import Control, NewUpload, Origin
 from holdfast.errors import (
@@ -233,8 +233,8 @@ class _Scan:
             origin=Origin(
                 None,
                 file.id,
-                most_open=scans.console.quotas.limits.jobs,
-                most_items=scans.console.quotas.limits.items,
+                quota=scans.console.quotas.of_jobs,
+                files=listed_files(file),
             ),
             images=file.kind == IMAGE_LIST,
         )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from holdfast.console.console import Console
 from holdfast.console.exports import Export
 from holdfast.console.files import StoredFile
+from holdfast.console.images import is_archive, is_image
 from holdfast.engine.deletion import Deleter
 from holdfast.errors import UnfitState
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
+from holdfast.store.deletion import mark_file
 from holdfast.store.driver import Transaction
 
 _ADAPTERS = ("delete_adapter_files_of_user", "delete_adapters_of_user")
@@ -34,19 +38,25 @@ class DeletionRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def require_unused(self, file: StoredFile) -> None:
-        rows = await self._database.fetch("job_using_file", {"file_id": file.id})
-        if rows:
+    @verb("mark_file")
+    async def mark_file(
+        self, tx: Transaction, file: StoredFile, actor: str, even_used: bool = False
+    ) -> None:
+        """Commits to deleting it, unless a job may still read it."""
+        await tx.fetch("lock_file", {"id": file.id})
+        job_id = None if even_used else await _job_using(tx, file)
+        if job_id is not None:
             raise UnfitState(
-                f"job {rows[0]['id']} may still read file {file.id}",
+                f"job {job_id} may still read file {file.id}",
                 "Cancel or delete the job first, or wait until it is done.",
             )
+        detail = {"name": file.name, "size": file.size, "owner": file.owner_id}
+        await mark_file(tx, file.id, actor, detail)
 
     @verb
-    async def delete_file(self, tx: Transaction, file: StoredFile, actor: str) -> None:
-        if await tx.take("delete_file", {"id": file.id}):
-            detail = {"name": file.name, "size": file.size, "owner": file.owner_id}
-            await add_audit(tx, actor, "file.deleted", None, str(file.id), detail)
+    async def delete_file(self, tx: Transaction, file: StoredFile) -> None:
+        """After its bytes."""
+        await tx.run("delete_file", {"id": file.id})
 
     @verb
     async def delete_export(self, tx: Transaction, export: Export, actor: str) -> None:
@@ -91,8 +101,8 @@ class Deletions:
 
     async def delete_file(self, file_id: int, scope: str | None, actor: str) -> None:
         file = await self._console.files.file(file_id, scope)
-        await self._rows.require_unused(file)
-        await self._delete_file(file, actor)
+        await self._rows.mark_file(file, actor)
+        await self._delete_file(file)
 
     async def delete_export(self, export_id: int, scope: str | None, actor: str) -> None:
         await self._delete_export(await self._console.exports.export(export_id, scope), actor)
@@ -122,7 +132,8 @@ class Deletions:
                 await self._delete_export(export, actor)
         while files := await self._console.files.page(name, _PAGE):
             for file in files:
-                await self._delete_file(file, actor)
+                await self._rows.mark_file(file, actor, even_used=True)
+                await self._delete_file(file)
         await self._delete_drafts(name)
         if await self._rows.delete_user(name, actor):
             self._log.info("user.deleted", user=name)
@@ -133,11 +144,25 @@ class Deletions:
             for key in await self._console.files.drop_drafts(drafts):
                 await self.jobs.remove(key)
 
-    async def _delete_file(self, file: StoredFile, actor: str) -> None:
+    async def _delete_file(self, file: StoredFile) -> None:
         await self.jobs.remove(file.key)
-        await self._rows.delete_file(file, actor)
+        await self._rows.delete_file(file)
 
     async def _delete_export(self, export: Export, actor: str) -> None:
         if export.key is not None:
             await self.jobs.remove(export.key)
         await self._rows.delete_export(export, actor)
+
+
+async def _job_using(tx: Transaction, file: StoredFile) -> int | None:
+    """A job that may still read the file: its table, its list of images, or an image or a zip that
+    its list names."""
+    for row in await tx.fetch("job_using_file", {"file_id": file.id}):
+        return int(row["id"])
+    if not (is_image(file) or is_archive(file)):
+        return None
+    for row in await tx.fetch("image_jobs_after", {"file_id": file.id}):
+        named = orjson.loads(row["detected"]).get("files")
+        if file.id in named if named is not None else row["owner_id"] == file.owner_id:
+            return int(row["id"])
+    return None

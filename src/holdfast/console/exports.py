@@ -11,6 +11,7 @@ import orjson
 
 from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import NotThere
+from holdfast.model import JobState
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
@@ -132,6 +133,12 @@ class Exports:
 
 
 async def insert_export(tx: Transaction, new: NewExport) -> int:
+    """A deletion of the job waits for this transaction, and deletes what it writes."""
+    jobs = await tx.fetch("share_job", {"job_id": new.job_id})
+    if not jobs or jobs[0]["state"] == JobState.DELETING:
+        raise NotThere(
+            f"there is no job {new.job_id}, or it is being deleted", "GET /api/jobs lists yours."
+        )
     params = {
         "owner_id": new.owner_id,
         "job_id": new.job_id,

@@ -159,7 +159,8 @@ class FileLibrary:
         what is wrong with it."""
         files = await self._all(ids, scope)
         if len(files) == 1 and is_archive(files[0]):
-            return await self._store_list(await self.archived(files[0]), files[0].name, owner)
+            rows = await self.archived(files[0])
+            return await self._store_list(rows, files[0].name, owner, [files[0].id])
         if len(files) == 1 and not is_image(files[0]):
             if table:  # without options it was opened when it was stored
                 await self.preview(files[0], table)
@@ -175,14 +176,16 @@ class FileLibrary:
 
     async def _list_images(self, files: Sequence[StoredFile], owner: str) -> StoredFile:
         name = "1 image" if len(files) == 1 else f"{len(files):,} images"
-        return await self._store_list([image_row(file) for file in files], name, owner)
+        rows, ids = [image_row(file) for file in files], [file.id for file in files]
+        return await self._store_list(rows, name, owner, ids)
 
     async def _store_list(
-        self, rows: Sequence[dict[str, Any]], name: str, owner: str
+        self, rows: Sequence[dict[str, Any]], name: str, owner: str, ids: Sequence[int]
     ) -> StoredFile:
-        """A file with a row for each image, which a job ingests like any table."""
+        """A file with a row for each image, which a job ingests like any table. `ids`: the stored
+        files that it names."""
         columns = next((list(row) for row in rows if "name" in row), [])
-        detected = {"format": "jsonl", "columns": columns, "notes": []}
+        detected = {"format": "jsonl", "columns": columns, "notes": [], "files": list(ids)}
         async with self.access.local.passing() as folder:
             received = await asyncio.to_thread(_write_rows, rows, folder, name)
             return await self._add(received, IMAGE_LIST, owner, detected)

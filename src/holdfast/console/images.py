@@ -53,6 +53,12 @@ def job_name(file: StoredFile) -> str:
     return file.name.removesuffix(".jsonl") if file.kind == IMAGE_LIST else file.name
 
 
+def listed_files(file: StoredFile) -> Sequence[int]:
+    """The stored files that a list of images names."""
+    ids: Sequence[int] = file.detected.get("files", ())
+    return ids
+
+
 def is_image(file: StoredFile) -> bool:
     return file.detected.get("format") == IMAGE
 

@@ -16,7 +16,14 @@ from holdfast.console.feature_flags import FeatureFlags, Flag
 from holdfast.console.file_imports import Received
 from holdfast.console.file_library import IMPORT, FileLibrary
 from holdfast.console.files import StoredFile
-from holdfast.console.images import IMAGE_LIST, image_row, is_archive, is_image, job_name
+from holdfast.console.images import (
+    IMAGE_LIST,
+    image_row,
+    is_archive,
+    is_image,
+    job_name,
+    listed_files,
+)
 from holdfast.console.person import Person
 from holdfast.engine.control import (
     NO_CAPS,
@@ -128,7 +135,10 @@ class NewJobs:
                 options=request.options,
                 caps=request.caps,
                 origin=replace(
-                    self._origin(request, person), file_id=file.id, drafts=library.drafts or ()
+                    self._origin(request, person),
+                    file_id=file.id,
+                    drafts=library.drafts or (),
+                    files=listed_files(file),
                 ),
                 images=file.kind == IMAGE_LIST,
             )
@@ -141,8 +151,7 @@ class NewJobs:
             request.key,
             by_admin=person.is_admin,
             take_over=request.take_over,
-            most_open=self.console.quotas.limits.jobs,
-            most_items=self.console.quotas.limits.items,
+            quota=self.console.quotas.of_jobs,
         )
 
     async def standing_job(self, pipeline: str, person: Person) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from holdfast.errors import UnfitState
+from holdfast.store.admission import Quota, hold_quota, require_owner
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
 
@@ -49,6 +50,10 @@ class Quotas:
         self._database = database
         self.limits = limits
 
+    @property
+    def of_jobs(self) -> Quota:
+        return Quota(self.limits.jobs, self.limits.items)
+
     async def used(self, owner: str) -> Amounts:
         return _amounts((await self._database.fetch("usage", {"owner": owner}))[0])
 
@@ -62,7 +67,8 @@ async def require_room(tx: Transaction, limits: Amounts, owner: str, **more: int
     """The same within the transaction that adds it; one at a time for each owner."""
     if limits is NO_LIMITS:
         return
-    await tx.fetch("hold_input", {"input": f"quota {owner}"})
+    await require_owner(tx, owner)
+    await hold_quota(tx, owner)
     limits.refuse_beyond(_amounts((await tx.fetch("usage", {"owner": owner}))[0]), more)
 
 

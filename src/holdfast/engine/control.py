@@ -26,6 +26,7 @@ from holdfast.options import checked_options, filled_options, whole_options
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.store import Carried, NewJob, NewStream, Store
+from holdfast.store.admission import NO_QUOTA, Quota
 from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
 from holdfast.store.idempotency import RequestKey
 from holdfast.store.schedules import DueSchedule
@@ -51,8 +52,7 @@ NO_CAPS = Caps()
 class Origin:
     """Where a job came from, if over HTTP: the address, the stored file, the request's key.
 
-    An admin sees whose stream a job would take over, and may ask for that. `most_open` limits the
-    unfinished jobs of the owner, `most_items` their open items.
+    An admin sees whose stream a job would take over, and may ask for that.
     """
 
     ip: str | None = None
@@ -60,9 +60,9 @@ class Origin:
     request: RequestKey | None = None
     by_admin: bool = False
     take_over: bool = False
-    most_open: int | None = None
-    most_items: int | None = None
+    quota: Quota = NO_QUOTA
     drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
+    files: Sequence[int] = ()  # stored files that the rows of the job's file name
 
 
 _NOT_OVER_HTTP = Origin(by_admin=True)
@@ -117,9 +117,10 @@ class Control:
             file_id=origin.file_id,
             request=origin.request,
             enabled_by=pipeline.enabled_by,
-            most_open=origin.most_open,
-            most_items=origin.most_items,
+            most_open=origin.quota.jobs,
+            most_items=origin.quota.items,
             drafts=origin.drafts,
+            files=origin.files,
         )
 
     async def start_discovery(
@@ -175,8 +176,8 @@ class Control:
             request=origin.request,
             takes_over=origin.take_over and origin.by_admin,
             enabled_by=pipeline.enabled_by,
-            most_open=origin.most_open,
-            most_items=origin.most_items,
+            most_open=origin.quota.jobs,
+            most_items=origin.quota.items,
         )
 
     async def open(
@@ -189,7 +190,7 @@ class Control:
             ip=origin.ip,
             request=origin.request,
             takes_over=origin.take_over and origin.by_admin,
-            most_open=origin.most_open,
+            most_open=origin.quota.jobs,
         )
         await self.prepare(pipeline)
         try:
@@ -240,7 +241,8 @@ class Control:
             )
         if pipeline.plans:
             forced = {"force_full": source}
-            return (await self.request(pipeline, forced, key=origin.request)).job_ids
+            request, quota = origin.request, origin.quota
+            return (await self.request(pipeline, forced, key=request, quota=quota)).job_ids
         whole = await self.discovery_job(pipeline, job.given_options, origin=origin)
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
@@ -257,10 +259,11 @@ class Control:
         request: Mapping[str, Any],
         actor: str | None = None,
         key: RequestKey | None = None,
+        quota: Quota = NO_QUOTA,
     ) -> Carried:
         """Asks a pipeline that plans what to do, and does it."""
         await self.prepare(pipeline)
-        planner = PipelinePlanner(pipeline, self._owner, actor or self._owner)
+        planner = PipelinePlanner(pipeline, self._owner, actor or self._owner, quota)
         try:
             carried = await self._ordered(self._store.plans.plan(planner, request, key))
         except HoldfastError:
@@ -299,10 +302,9 @@ class Control:
         self._log.info("job.paused", job_id=job_id, by=self._owner)
         return state
 
-    async def resume(self, job_id: int, caps: Caps = NO_CAPS) -> JobState:
-        order = self._store.jobs.resume(
-            job_id, self._owner, caps.max_items, caps.max_items_per_source
-        )
+    async def resume(self, job_id: int, caps: Caps = NO_CAPS, quota: Quota = NO_QUOTA) -> JobState:
+        most, per_source = caps.max_items, caps.max_items_per_source
+        order = self._store.jobs.resume(job_id, self._owner, most, per_source, quota)
         state = await self._ordered(order)
         self._log.info("job.resumed", job_id=job_id, by=self._owner)
         return state

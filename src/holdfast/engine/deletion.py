@@ -55,13 +55,17 @@ class Deleter:
         deletion = self._store.deletion
         # The process that marked it may have died before it removed the ranges.
         await self._store.jobs.drop_ranges(job_id)
-        for key in await deletion.export_keys(job_id):
+        exports = await deletion.export_keys(job_id)
+        for key in exports:
             await self.remove(key)
         await self._remove_files(job_id)
         more = True
         while more:
             more = await deletion.delete_chunk(job_id)
-        if await deletion.finish_deletion(job_id):
+        late = await deletion.finish_deletion(job_id)
+        for key in set(late or ()).difference(exports):
+            await self.remove(key)
+        if late is not None:
             self._log.info("job.deleted", job_id=job_id)
 
     async def _remove_files(self, job_id: int) -> None:

@@ -28,6 +28,7 @@ _SLACK_SECONDS = 0.1
 # How long a reservation without spacing is used: a kill switch or a closed gate is seen by then.
 _FRESH_SECONDS = 1.0
 _HOLD_SECONDS = 10.0  # renewed by `keep` while requests are in flight
+_LARGEST_COST = 10**15
 _BATCH = 64
 # For how long a throttle closes a gate if it does not say.
 _THROTTLE_SECONDS = 1.0
@@ -414,10 +415,12 @@ class Gates:
 
 
 def _require_cost(cost: float) -> None:
-    """Others share the budget: what is not a number would close it for all of them, or open it."""
-    if not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+    """Others share the budget: what is not a number, or cannot be added up, would close it for all
+    of them, or open it."""
+    if not isinstance(cost, int | float) or not 0 <= cost <= _LARGEST_COST:
         raise PipelineError(
-            f"{cost!r:.80} is not what a request can cost", "A cost is a number, at least 0."
+            f"{cost!r:.80} is not what a request can cost",
+            f"A cost is a number from 0 to {_LARGEST_COST:,}.",
         )
 
 

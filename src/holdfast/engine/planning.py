@@ -8,15 +8,18 @@ from holdfast.model import Job, Lane
 from holdfast.orders import Start
 from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream
+from holdfast.store.admission import NO_QUOTA, Quota
 
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlanner:
-    """Plans for one owner; `actor` is who the audit log names."""
+    """Plans for one owner; `actor` is who the audit log names. The quota counts for jobs that are
+    asked for over HTTP."""
 
     pipeline: Pipeline
     owner: str
     actor: str
+    quota: Quota = NO_QUOTA
 
     def make_job(self, start: Start) -> NewJob:
         pipeline = self.pipeline
@@ -37,6 +40,8 @@ class PipelinePlanner:
             max_items=start.max_items,
             concludes=pipeline.concludes,
             enabled_by=pipeline.enabled_by,
+            most_open=self.quota.jobs,
+            most_items=self.quota.items,
             takes_over=True,  # whose a stream is, the plan has decided
         )
 

@@ -80,10 +80,13 @@ class Retention:
         if self._policies.files_days is None:
             return 0
         files = await self._rows.old_files(self._policies.files_days, _ROUNDS)
+        dropped = 0
         for file in files:
-            await self._deleter.remove(file["key"])
-            await self._rows.drop_file(file)
-        return len(files)
+            if await self._rows.mark_old_file(file):
+                await self._deleter.remove(file["key"])
+                await self._rows.drop_file(file)
+                dropped += 1
+        return dropped
 
     async def _drop_exports(self) -> int:
         if self._policies.exports_days is None:

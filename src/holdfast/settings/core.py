@@ -313,12 +313,16 @@ class Settings(RetentionSettings):
     )
     quota_exports: int = setting(1_000, "Maximum number of exports per owner.", 0, 10**12)
     quota_jobs: int = setting(
-        1_000, "Maximum number of unfinished jobs per owner that were made over HTTP.", 0, 10**12
+        1_000,
+        "Maximum number of unfinished jobs per owner, counted when one is started over HTTP.",
+        0,
+        10**12,
     )
     quota_items: int = setting(
         100_000_000,
         "Maximum number of open items per owner, counted when a job is made over HTTP or by an"
-        " adapter: it takes in no more than what is left; and when records are added over HTTP.",
+        " adapter, or its maximum is raised over HTTP: it takes in no more than what is left; and"
+        " when records are added over HTTP.",
         0,
         10**12,
     )

@@ -8,13 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import Disabled, InputError, SwitchedOff, Throttled, UnfitState, UserError
-from holdfast.model import Lane
+from holdfast.errors import (
+    Disabled,
+    InputError,
+    NotAllowed,
+    SwitchedOff,
+    Throttled,
+    UnfitState,
+    UserError,
+)
+from holdfast.model import JobState, Lane
 
 if TYPE_CHECKING:
     from holdfast.store.driver import Transaction
     from holdfast.store.jobs import NewJob
 
+_UNFINISHED = (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
 _SHORTEST_SECONDS = 5
 _LONGEST_SECONDS = 300
 _ITEMS_HINT = "Wait until some are done, or ask an admin; HOLDFAST_QUOTA_ITEMS sets the limit."
@@ -43,6 +52,17 @@ class JobRules:
 
 
 NO_RULES = JobRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What the owner of a job may have: unfinished jobs, open items. None means no limit."""
+
+    jobs: int | None = None
+    items: int | None = None
+
+
+NO_QUOTA = Quota()
 
 
 async def admit(tx: Transaction, new: NewJob) -> NewJob:
@@ -76,6 +96,34 @@ async def within_items(tx: Transaction, owner_id: str, most: int) -> None:
 async def hold_quota(tx: Transaction, owner_id: str) -> None:
     """One at a time for each owner: requests that come at once would all find room."""
     await tx.fetch("hold_input", {"input": f"quota {owner_id}"})
+
+
+async def require_owner(tx: Transaction, owner_id: str) -> None:
+    """Refuses what comes for a person whose account was deleted since the request began: an upload
+    may take long."""
+    owner = {"owner_id": owner_id}
+    if not await tx.fetch("hold_account", owner) and not await tx.fetch("hold_adapters", owner):
+        raise NotAllowed(f"there is no account {owner_id}, or it is being deleted", "Ask an admin.")
+
+
+async def admit_resumed(
+    tx: Transaction, job_id: int, max_items: int | None, quota: Quota
+) -> int | None:
+    """The new cap of a job that continues, or None; as for a new job."""
+    cap = None if max_items is None else cap_of_job(tx.rules, max_items)
+    for row in await tx.fetch("job_to_resume", {"job_id": job_id}):
+        if cap is not None and row["standing"]:
+            raise UserError(
+                "a standing job does not end, so its items have no maximum",
+                "Leave the maximum out.",
+            )
+        if quota.jobs is not None and row["state"] not in _UNFINISHED:
+            await _refuse_more_jobs(tx, row["owner_id"], quota.jobs)
+        if quota.items is not None and cap is not None and cap > row["accepted"]:
+            await hold_quota(tx, row["owner_id"])
+            left = await _items_left(tx, row["owner_id"], quota.items)
+            cap = min(cap, int(row["accepted"]) + left)
+    return cap
 
 
 async def admit_again(tx: Transaction, job_id: int) -> None:
@@ -139,14 +187,17 @@ async def _refuse_while_pressed(tx: Transaction, bounds: BacklogBounds) -> None:
 
 
 async def _refuse_beyond_quota(tx: Transaction, new: NewJob) -> None:
-    if new.most_open is None:
-        return
-    await hold_quota(tx, new.owner_id)
-    count = int((await tx.fetch("count_open_jobs", {"owner_id": new.owner_id}))[0][0])
-    if count >= new.most_open:
+    if new.most_open is not None:
+        await require_owner(tx, new.owner_id)
+        await _refuse_more_jobs(tx, new.owner_id, new.most_open)
+
+
+async def _refuse_more_jobs(tx: Transaction, owner_id: str, most: int) -> None:
+    await hold_quota(tx, owner_id)
+    count = int((await tx.fetch("count_open_jobs", {"owner_id": owner_id}))[0][0])
+    if count >= most:
         raise UnfitState(
-            f"that would be {count + 1:,} unfinished jobs; the limit per owner is"
-            f" {new.most_open:,}",
+            f"that would be {count + 1:,} unfinished jobs; the limit per owner is {most:,}",
             "Ask an admin; HOLDFAST_QUOTA_JOBS sets the limit.",
         )
 
@@ -155,14 +206,17 @@ async def _within_quota(tx: Transaction, new: NewJob) -> NewJob:
     """The job takes in no more items than its owner may still have."""
     if new.most_items is None or new.standing:
         return new
-    count = await _open_items(tx, new.owner_id)
-    left = new.most_items - count
-    if left <= 0:
-        raise UnfitState(
-            f"there are {count:,} open items; the limit per owner is {new.most_items:,}",
-            _ITEMS_HINT,
-        )
+    left = await _items_left(tx, new.owner_id, new.most_items)
     return replace(new, max_items=min(left, new.max_items or left))
+
+
+async def _items_left(tx: Transaction, owner_id: str, most: int) -> int:
+    count = await _open_items(tx, owner_id)
+    if count >= most:
+        raise UnfitState(
+            f"there are {count:,} open items; the limit per owner is {most:,}", _ITEMS_HINT
+        )
+    return most - count
 
 
 async def _open_items(tx: Transaction, owner_id: str) -> int:

@@ -76,7 +76,9 @@ class Budget:
         return replace(self, requests_left=self._request_burst, units_left=self._unit_burst)
 
     def take(self, costs: Sequence[float]) -> tuple[Budget, int]:
-        """What is left after as many of the requests as fit now, in order, and how many did."""
+        """What is left after as many of the requests as fit now, in order, and how many did. One
+        that costs more than the whole budget uses all of it: a wrong cost must not keep the others
+        waiting for years."""
         budget, count = self, 0
         for cost in costs:
             if budget.wait_seconds(cost) > _LEAST_WAIT:
@@ -84,7 +86,7 @@ class Budget:
             budget = replace(
                 budget,
                 requests_left=budget.requests_left - (1.0 if self.requests else 0.0),
-                units_left=budget.units_left - (cost if self.units else 0.0),
+                units_left=budget.units_left - min(cost, self.units),
             )
             count += 1
         return budget, count

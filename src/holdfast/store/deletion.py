@@ -11,6 +11,7 @@ came with a range, which no worker claims; by it they are found and deleted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.model import JobState
 from holdfast.store.audit import add_audit
@@ -36,7 +37,6 @@ _OF_ITEMS = (
 )
 #: A few rows for each job.
 _LAST = (
-    "delete_exports_of_job",
     "delete_counters",
     "delete_outbox",
     "delete_turns",
@@ -117,16 +117,18 @@ class Deletion:
         return sorted(query for query in queries if query == name or query.startswith(f"{name}_"))
 
     @verb
-    async def finish_deletion(self, tx: Transaction, job_id: int) -> bool:
-        """Deletes the last rows; False if the job is gone or was never to be deleted."""
+    async def finish_deletion(self, tx: Transaction, job_id: int) -> list[str] | None:
+        """Deletes the last rows; None if the job is gone or was never to be deleted. Returns where
+        the file store has its exports: one may have been finished meanwhile."""
         job = await _deleting(tx, job_id)
         if job is None:
-            return False
+            return None
+        exports = await tx.take("delete_exports_of_job", {"job_id": job_id})
         for query in _LAST:
             await tx.run(query, {"job_id": job_id})
         detail = {name: job[name] for name in _SHOWN}
         await add_audit(tx, "engine", "job.deleted", job_id, job["name"], detail)
-        return True
+        return [row["key"] for row in exports if row["key"] is not None]
 
     async def jobs_left_behind(self) -> list[int]:
         """Jobs that are gone, of which an application added items since."""
@@ -151,6 +153,13 @@ class Deletion:
                 break
             await tx.run("drop_range", {"id": row["id"]})
         return True
+
+
+async def mark_file(tx: Transaction, file_id: int, actor: str, detail: dict[str, Any]) -> None:
+    """Commits to deleting a stored file: no job can be made of it afterwards. Its bytes go next and
+    its row last, so that what is interrupted can be repeated."""
+    if await tx.take("mark_file", {"id": file_id}):
+        await add_audit(tx, actor, "file.deleted", None, str(file_id), detail)
 
 
 _SHOWN = ("pipeline", "name", "owner_id")

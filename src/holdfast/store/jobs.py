@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from holdfast.errors import StreamOwned, UnfitState, UserError
+from holdfast.errors import NotThere, StreamOwned, UnfitState, UserError
 from holdfast.model import JobState, Lane, SliceKind
-from holdfast.store.admission import admit, cap_of_job, cap_of_source
+from holdfast.store.admission import NO_QUOTA, Quota, admit, admit_resumed, cap_of_source
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit, rows_detail
 from holdfast.store.chunks import (
@@ -63,6 +63,7 @@ class NewJob:
     most_open: int | None = None  # unfinished jobs that its owner may have, this one included
     most_items: int | None = None  # open items that its owner may have
     drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
+    files: Sequence[int] = ()  # stored files that the rows of its file name
 
 
 class Jobs:
@@ -81,9 +82,9 @@ class Jobs:
             live = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
             if live:
                 return int(live[0]["id"])
-        job_id = await create_job(tx, new, actor)
         if new.drafts:
             await _keep_files(tx, new)
+        job_id = await create_job(tx, new, actor)
         await note_made(tx, new.request, job_id)
         return job_id
 
@@ -107,14 +108,15 @@ class Jobs:
         actor: str,
         max_items: int | None = None,
         max_per_source: int | None = None,
+        quota: Quota = NO_QUOTA,
     ) -> JobState:
         """Continues: after a pause, after a failed discovery, or past a cap that was raised."""
         if max_per_source is not None:
             cap_of_source(tx.rules, max_per_source)
-        if max_items is not None:
-            cap = cap_of_job(tx.rules, max_items)
+        cap = await admit_resumed(tx, job_id, max_items, quota)
+        if cap is not None:
             await tx.run("set_job_cap", {"job_id": job_id, "max_items": cap})
-        caps = {"max_items": max_items, "max_per_source": max_per_source}
+        caps = {"max_items": cap, "max_per_source": max_per_source}
         return await resume_job(tx, job_id, actor, caps)
 
     async def cancel(self, job_id: int, actor: str) -> JobState:
@@ -221,6 +223,7 @@ async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
     """A job with its streams, started. Every way to a new job ends here, so that all of them obey
     the same rules."""
     new = await admit(tx, new)
+    await _hold_files(tx, new)
     job_id = await _add_job(tx, new)
     for stream in new.streams:
         await _add_stream(tx, new, job_id, stream)
@@ -285,6 +288,16 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "topic": new.topic,
     }
     return int((await tx.take("add_job", params))[0][0])
+
+
+async def _hold_files(tx: Transaction, new: NewJob) -> None:
+    """A file that is deleted at the same moment is gone before, or stays for the job."""
+    ids = {*new.files} if new.file_id is None else {new.file_id, *new.files}
+    if not ids:
+        return
+    gone = ids - {row["id"] for row in await tx.fetch("hold_files", {"ids": sorted(ids)})}
+    if gone:
+        raise NotThere(f"there is no file {min(gone)}", "GET /api/files lists yours.")
 
 
 async def _keep_files(tx: Transaction, new: NewJob) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.model import ItemStatus
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
+from holdfast.store.deletion import mark_file
 from holdfast.store.driver import Transaction
 from holdfast.store.removal import OldItems, Removed, remove_items
 from holdfast.store.rows import fields_of
@@ -90,10 +91,20 @@ class RetentionRows:
         return [fields_of(row) for row in rows]
 
     @verb
+    async def mark_old_file(self, tx: Transaction, file: dict[str, Any]) -> bool:
+        """Commits to deleting it; False if a job was made of it since."""
+        if not await tx.fetch("lock_file", {"id": file["id"]}):
+            return False
+        if not await tx.fetch("unused_file", {"id": file["id"]}):
+            return False
+        detail = {"name": file["name"], "owner": file["owner_id"]}
+        await mark_file(tx, file["id"], _BY, detail)
+        return True
+
+    @verb
     async def drop_file(self, tx: Transaction, file: dict[str, Any]) -> None:
-        if await tx.take("drop_file", {"id": file["id"]}):
-            detail = {"name": file["name"], "owner": file["owner_id"]}
-            await add_audit(tx, _BY, "file.deleted", None, str(file["id"]), detail)
+        """After its bytes."""
+        await tx.run("drop_file", {"id": file["id"]})
 
     async def old_exports(self, days: float, limit: int) -> list[dict[str, Any]]:
         rows = await self._database.fetch("old_exports", {**ago(days), "limit": limit})

@@ -42,7 +42,9 @@ async def pause(visited: JobPost) -> Response:
 async def resume(visited: JobPost) -> Response:
     visit, job = visited.visit, visited.job
     caps = Caps(whole_number((await fields(visit.request)).get("max_items")))
-    await visit.parts.control(visit.person.name).resume(job.id, caps)
+    await visit.parts.control(visit.person.name).resume(
+        job.id, caps, visit.parts.console.quotas.of_jobs
+    )
     return visit.go(f"/jobs/{job.id}", "Job resumed.")
 
 

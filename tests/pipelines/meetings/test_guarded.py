@@ -21,6 +21,7 @@ from holdfast.settings import load_settings
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.web.app import add_pages
 from tests.pipelines.meetings.town import Town
+from tests.store.checks import execute
 from tests.world import World, json_answer
 
 OPTIONS = {"municipality_id": 1, "subdomain": "x", "document_type": "agenda", "url": "https://x.example",
@@ -54,8 +55,12 @@ class People:
 
 
 @pytest.fixture
-async def people(town: Town, database_url: str) -> AsyncIterator[People]:
-    settings = load_settings({"HOLDFAST_DATABASE_URL": database_url})
+async def people(
+    town: Town, database_url: str, request: pytest.FixtureRequest
+) -> AsyncIterator[People]:
+    """Settings can be given as the fixture's parameter."""
+    own = getattr(request, "param", {})
+    settings = load_settings({"HOLDFAST_DATABASE_URL": database_url, **own})
     async with opened_parts(settings, {"meetings": town.pipeline}) as parts:
         app = create_app(parts)
         add_pages(app, [PACK])
@@ -127,6 +132,32 @@ async def test_backfill_of_an_unknown_type_is_refused(people: People, type: str)
     root = await people.client("root", "admin")
     reply = await root.post("/meetings/municipalities/alameda.ca/backfill", data={"type": type})
     assert reply.status_code in (400, 422)
+
+
+@pytest.mark.parametrize("people", [{"HOLDFAST_QUOTA_JOBS": "1"}], indirect=True)
+async def test_backfills_count_against_the_quota_of_jobs(people: People, town: Town) -> None:
+    alice = await people.client("alice", "operator")
+    path = "/api/meetings/municipalities/alameda.ca/backfill"
+    assert (await alice.post(path, json={"types": ["agenda"]})).status_code == 200
+    refused = await alice.post(path, json={"types": ["minutes"]})
+    assert refused.status_code == 409 and "HOLDFAST_QUOTA_JOBS" in refused.text
+    assert len(await town.jobs()) == 1
+
+
+async def test_backfill_that_is_sent_again_with_its_key_is_one(people: People, town: Town) -> None:
+    alice = await people.client("alice", "operator")
+    path, key = "/api/meetings/municipalities/alameda.ca/backfill", {"Idempotency-Key": "k1"}
+    first = await alice.post(path, json={"types": ["agenda"]}, headers=key)
+    again = await alice.post(path, json={"types": ["agenda"]}, headers=key)
+    assert first.json()["decisions"][0]["action"] == "start full"
+    assert (again.headers["Idempotency-Replayed"], again.json()) == ("true", first.json())
+    lost = "update requests set status = null, body = '1'"  # as if its server had been killed
+    await execute(town.store, lost)
+    (decision,) = (await alice.post(path, json={"types": ["agenda"]}, headers=key)).json()[
+        "decisions"
+    ]
+    assert (decision["action"], decision["documentType"]) == ("job 1", "agenda")
+    assert len(await town.jobs()) == 1
 
 
 async def test_secrets_go_only_where_settings_say(store: Store) -> None:

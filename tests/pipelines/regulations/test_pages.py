@@ -170,6 +170,13 @@ def test_run_is_started_from_the_page_and_refused_while_off(library: Library) ->
     assert reply.status_code == 200 and "The run is started" in reply.text
     again = order(library.admin, "/regulations/runs", sources="tax")
     assert again.status_code == 409 and "already being read" in again.text
+    token = {"X-CSRF-Token": library.admin.get("/api/session").json()["csrfToken"]}
+    keyed, body = {**token, "Idempotency-Key": "k1"}, {"sources": ["fina"]}
+    first, repeated = (
+        library.admin.post("/api/regulations/runs", json=body, headers=keyed) for _ in range(2)
+    )
+    assert (first.status_code, repeated.status_code) == (201, 201)
+    assert first.json() == repeated.json()
 
 
 def test_readers_may_look_and_not_start(library: Library) -> None:

@@ -7,6 +7,13 @@ from   jobs
 where  file_id = :file_id and state in ('QUEUED', 'RUNNING', 'PAUSED')
 limit  1;
 
+-- name: image_jobs_after
+-- Jobs over images that came after a file and may still read it, and which files their lists name.
+select j.id, l.owner_id, cast(l.detected as text) as detected
+from   jobs j
+       join files l on l.id = j.file_id
+where  l.kind = 'images' and l.id > :file_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED');
+
 -- name: delete_file
 delete from files
 where  id = :id

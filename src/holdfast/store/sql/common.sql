@@ -17,6 +17,13 @@ set    draft = 0
 where  id in (@each(:ids, bigint)) and draft = 1
 returning id, name, size, sha256;
 
+-- name: hold_files
+-- Those of some stored files that a job can be made of. On PostgreSQL they are held until it is made:
+-- a deletion waits, and finds the job.
+select id
+from   files
+where  id in (@each(:ids, bigint)) and draft = 0;
+
 -- name: job_state
 -- The job's state, locked until the transaction ends.
 select state, max_items, discovered_at, standing
@@ -381,6 +388,26 @@ where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_i
          and state in ('QUEUED', 'RUNNING', 'PAUSED')
 order by id
 limit    1;
+
+-- name: job_to_resume
+select j.owner_id, j.state, j.standing,
+       (select coalesce(cast(sum(c.accepted) as bigint), 0) from counters c
+        where  c.job_id = j.id) as accepted
+from   jobs j
+where  j.id = :job_id;
+
+-- name: hold_account
+-- The account of an owner, unless it is being deleted. On PostgreSQL it is held until what is added
+-- for it is committed: a deletion waits, and finds that.
+select name
+from   users
+where  name = :owner_id and deleting = 0;
+
+-- name: hold_adapters
+-- Those that take files for an owner, who need not have an account.
+select id
+from   adapters
+where  owner_id = :owner_id;
 
 -- name: count_open_jobs
 select count(*)

@@ -102,7 +102,8 @@ where  job_id = :job_id and key is not null;
 
 -- name: delete_exports_of_job
 delete from exports
-where  job_id = :job_id;
+where  job_id = :job_id
+returning key;
 
 -- name: delete_counters
 delete from counters
@@ -170,3 +171,18 @@ from     ranges
 where    job_id = :job_id
 order by id
 limit    :limit;
+
+-- name: lock_file
+-- Waits for jobs that are being made of it; they are found in the next statement.
+select id
+from   files
+where  id = :id
+@for_update;
+
+-- name: mark_file
+-- No job can be made of it any more, and it is not listed. What a killed process leaves of it is
+-- removed like the file of a request that was not answered.
+update files
+set    draft = 1
+where  id = :id and draft = 0
+returning id;

@@ -40,6 +40,29 @@ returning keys.key;
 -- Of two that start a job on the same input, the second waits here and finds the first's.
 select pg_advisory_xact_lock(hashtextextended(:input, 0));
 
+-- name: hold_account
+-- The account of an owner, unless it is being deleted; held until what is added for it is committed:
+-- a deletion waits, and finds that.
+select name
+from   users
+where  name = :owner_id and deleting = 0
+for share;
+
+-- name: hold_adapters
+-- Those that take files for an owner, who need not have an account.
+select id
+from   adapters
+where  owner_id = :owner_id
+for share;
+
+-- name: hold_files
+-- Those of some stored files that a job can be made of, held until it is made: a deletion waits, and
+-- finds the job.
+select id
+from   files
+where  id in (@each(:ids, bigint)) and draft = 0
+for key share;
+
 -- name: share_job
 -- The job's state for ingest, held until the page is committed: a cancel waits for the page and
 -- then removes its range too. The weakest lock that a cancel respects: sequence numbers are taken

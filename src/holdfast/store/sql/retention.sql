@@ -67,19 +67,27 @@ select count(*)
 from   audit
 where  at <= @after(:ago);
 
+-- fragment: unused_file
+not exists (select 1 from jobs j where j.file_id = f.id)
+         and (cast(f.detected as text) not like '%"media_type"%'
+              or not exists (select 1
+                             from   files l join jobs j on j.file_id = l.id
+                             where  l.owner_id = f.owner_id and l.kind = 'images' and l.id > f.id))
+
 -- name: old_files
 -- Those that no job is made of any more. A job over images is made of a list of them: an image stays
 -- while its owner has such a job that is not older.
 select   f.id, f.key, f.name, f.owner_id
 from     files f
 where    f.created_at <= @after(:ago)
-         and not exists (select 1 from jobs j where j.file_id = f.id)
-         and (cast(f.detected as text) not like '%"media_type"%'
-              or not exists (select 1
-                             from   files l join jobs j on j.file_id = l.id
-                             where  l.owner_id = f.owner_id and l.kind = 'images' and l.id > f.id))
+         and @unused_file
 order by f.id
 limit    :limit;
+
+-- name: unused_file
+select f.id
+from   files f
+where  f.id = :id and @unused_file;
 
 -- name: drop_file
 delete from files

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
+from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.shapes import Id
@@ -44,8 +45,17 @@ from holdfast.pipelines.regulations.web.shapes import (
     pipeline_of,
     reads_of,
 )
+from holdfast.store.idempotency import RequestKey
 
-router = APIRouter(prefix="/api/regulations", tags=["regulations"])
+
+class _RunRoute(IdempotentRoute):
+    """Of these, only a run makes something: jobs."""
+
+    async def describe(self, request: Request, person: Person, made: int) -> str:
+        return RunsMade(job_ids=[made]).model_dump_json(by_alias=True)
+
+
+router = APIRouter(prefix="/api/regulations", tags=["regulations"], route_class=_RunRoute)
 
 _MOST_CAPTURES = 200
 _NONE = {"documents": 0, "fresh": 0, "aging": 0, "stale": 0, "unavailable": 0}
@@ -99,14 +109,20 @@ def _stream(row: Any) -> StreamShape:
 
 
 @router.post("/runs", status_code=201, summary="Start a run")
-async def start(body: NewRun, person: Operator, parts: PartsOf) -> RunsMade:
+async def start(request: Request, body: NewRun, person: Operator, parts: PartsOf) -> RunsMade:
     """Answers 409 while the pipeline is off, and while a source is being read."""
+    return await start_run(body, person, parts, request_key(request))
+
+
+async def start_run(
+    body: NewRun, person: Person, parts: Parts, key: RequestKey | None = None
+) -> RunsMade:
     given = body.model_dump(mode="json", exclude_defaults=True)
     pipeline = pipeline_of(parts)
     chosen = chosen_sources(given.get("sources"), pipeline.known_sources)
     await _check_owner([source.slug for source in chosen], person, parts)
-    request = given | {"run_by": person.name}
-    ordered = await parts.control(person.name).request(pipeline, request)
+    request, quota = given | {"run_by": person.name}, parts.console.quotas.of_jobs
+    ordered = await parts.control(person.name).request(pipeline, request, key=key, quota=quota)
     return RunsMade(job_ids=ordered.job_ids)
 
 

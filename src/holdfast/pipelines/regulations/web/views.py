@@ -52,7 +52,7 @@ async def start(visit: OperatorPost) -> Response:
     if not given["sources"]:
         raise UserError("no source is chosen", "Choose at least one.")
     new = NewRun.model_validate({name: value for name, value in given.items() if value})
-    made = await api.start(new, visit.person, visit.parts)
+    made = await api.start_run(new, visit.person, visit.parts)
     if not made.job_ids:
         return visit.go("/regulations", "Nothing to do: these sources are being read.")
     return visit.go(f"/regulations/runs/{made.job_ids[-1]}", "The run is started.")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
-from holdfast.api.identity import Admin, Operator, PartsOf, Person, Someone
+from holdfast.api.idempotency import IdempotentRoute, request_key
+from holdfast.api.identity import Admin, Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.shapes import Shape
 from holdfast.errors import NotAllowed
 from holdfast.model import Json
@@ -34,8 +35,26 @@ from holdfast.pipelines.meetings.web.api.shapes import (
     reads_of,
     streams_of,
 )
+from holdfast.store.idempotency import RequestKey
 
-router = APIRouter(prefix="/api/meetings/municipalities", tags=["meetings"])
+
+class _MunicipalityRoute(IdempotentRoute):
+    """Of these, only a backfill makes something: jobs."""
+
+    async def describe(self, request: Request, person: Person, made: int) -> str:
+        given = (await parts_of(request).store.reads.job(made)).given_options
+        decision = DecisionShape(
+            subdomain=given["subdomain"],
+            document_type=given["document_type"],
+            action=f"job {made}",
+            why="the first response was lost",
+        )
+        return Decisions(decisions=[decision]).model_dump_json(by_alias=True)
+
+
+router = APIRouter(
+    prefix="/api/meetings/municipalities", tags=["meetings"], route_class=_MunicipalityRoute
+)
 
 _SHOWN = [name for name in MunicipalityShape.model_fields if name != "backfill"]
 
@@ -97,17 +116,24 @@ async def change(
 
 @router.post("/{subdomain}/backfill", summary="Backfill a municipality")
 async def backfill(
-    subdomain: Subdomain, body: BackfillOrder, person: Operator, parts: PartsOf
+    request: Request, subdomain: Subdomain, body: BackfillOrder, person: Operator, parts: PartsOf
 ) -> Decisions:
     """Fetches what is missing, from the last checkpoint; if a job is running, after it."""
     await find_municipality(subdomain, parts)
-    return await order(subdomain, body, person, parts)
+    return await order(subdomain, body, person, parts, request_key(request))
 
 
-async def order(subdomain: str, body: BackfillOrder, person: Person, parts: Parts) -> Decisions:
+async def order(
+    subdomain: str,
+    body: BackfillOrder,
+    person: Person,
+    parts: Parts,
+    key: RequestKey | None = None,
+) -> Decisions:
     await _check_owner(subdomain, person, parts)
     request = {"backfill": subdomain, **body.model_dump()}
-    planned = await parts.control(person.name).request(pipeline_of(parts), request)
+    control, quota = parts.control(person.name), parts.console.quotas.of_jobs
+    planned = await control.request(pipeline_of(parts), request, key=key, quota=quota)
     return Decisions(decisions=[DecisionShape(**decision) for decision in planned.answer])
 
 
