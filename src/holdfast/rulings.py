@@ -69,7 +69,8 @@ class OutdatedRuling(UnfitState):
             changes = json.dumps(dict(latest.changes), ensure_ascii=False) if latest.changes else ""
             message = f"{latest.author} has decided about row {seq} since: {latest.kind} {changes}"
         version = latest.version if latest is not None else 0
-        super().__init__(message.rstrip(), f"Check that decision, then decide with version {version}.")
+        hint = f"Check that decision, then decide with version {version}."
+        super().__init__(message.rstrip(), hint)
         self.latest = latest
 
 
