@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from typing import Any
 
 from holdfast.console import Console
@@ -68,7 +69,7 @@ async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason 
         if job.file_id is not None:
             return Reason("waiting", _file_waits(job))
         if job.reference:
-            text = f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
+            text = f"the rest of the file is not being read; continue with: {_run(job)}"
             return Reason("no live worker", text)
         return await _no_live_worker(console, job, lost_seconds)
     return await _waiting_streams(console, job, running)
@@ -126,12 +127,19 @@ def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:
     return Reason("leased by", names, holders[0][2])
 
 
+def _run(job: Job) -> str:
+    """Only the command reads a file that is not in the file store."""
+    return f"holdfast run PIPELINE.py {quote(str(job.reference))}"
+
+
 async def _capped(console: Console, job: Job) -> Reason | None:
     for stream in await console.store.streams.of_job(job.id):
         if stream.state == StreamState.CAPPED:
+            in_a_file = job.reference and job.file_id is None
+            again = _run(job) if in_a_file else f"holdfast resume {job.id}"
             text = (
                 f"{stream.source} stopped at the cap after {stream.records_count:,} records; "
-                f"continue with: holdfast resume {job.id} --max-items N"
+                f"continue with: {again} --max-items N"
             )
             return Reason("cap reached", text)
     return None

@@ -215,7 +215,8 @@ class Execute:
         if not isinstance(value, dict):
             return f"the result is {type(value).__name__}, not a dict with the pipeline's columns"
         missing = [name for name in self.pipeline.columns if name not in value]
-        return f"the result lacks the column {', '.join(missing)}"
+        columns = "column" if len(missing) == 1 else "columns"
+        return f"the result lacks the {columns} {', '.join(missing)}"
 
     def _failed(self, item: Item, error: BaseException) -> Outcome:
         try:
