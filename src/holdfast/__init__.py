@@ -2,7 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
+from holdfast.errors import (
+    Category,
+    ErrorCode,
+    Failed,
+    ItemError,
+    NotFound,
+    Retry,
+    RetryClass,
+    Skip,
+    UserError,
+)
 from holdfast.loader import Loader
 from holdfast.model import (
     Item,
@@ -59,6 +69,7 @@ __all__ = [
     "Failed",
     "Gate",
     "Item",
+    "ItemError",
     "ItemEvidence",
     "ItemStatus",
     "Job",
@@ -88,6 +99,7 @@ __all__ = [
     "Start",
     "Tx",
     "Unproven",
+    "UserError",
     "Verified",
     "aenqueue",
     "enqueue",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -65,12 +66,11 @@ class OutdatedRuling(UnfitState):
         if latest is None:
             message = f"there is no decision about row {seq}"
         else:
-            message = (
-                f"{latest.author} has decided about row {seq} since: {latest.kind}"
-                f" {dict(latest.changes) or ''}".rstrip()
-            )
+            changes = json.dumps(dict(latest.changes), ensure_ascii=False) if latest.changes else ""
+            message = f"{latest.author} has decided about row {seq} since: {latest.kind} {changes}"
         version = latest.version if latest is not None else 0
-        super().__init__(message, f"Check that decision, then decide with version {version}.")
+        hint = f"Check that decision, then decide with version {version}."
+        super().__init__(message.rstrip(), hint)
         self.latest = latest
 
 

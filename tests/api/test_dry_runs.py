@@ -1,6 +1,8 @@
-"""Dry runs: audited, and stopped by kill switches (W1, W9)."""
+"""Dry runs: audited, and stopped by kill switches (W1, W9); they change nothing."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +41,33 @@ async def test_kill_switch_of_a_source_stops_dry_runs_of_its_pipeline(
     assert acts == []
     await server.parts.control("root").switch(scope, False, "")
     assert (await ada.post("/new/try", data=form)).status_code == 200
+
+
+NOTES = """
+from holdfast import pipeline
+
+
+@pipeline(columns=["before", "after"])
+async def notes(row, ctx):
+    before = await ctx.files.read("a/kept.txt")
+    await ctx.files.put("a/kept.txt", b"new")
+    await ctx.files.put("a/added.txt", b"new")
+    await ctx.files.delete("a/old.txt")
+    after = [info.key async for info in ctx.files.list("a/")]
+    return {"before": before.decode(), "after": " ".join(after)}
+"""
+
+
+async def test_dry_run_changes_no_file(database_url: str, tmp_path: Path) -> None:
+    code = tmp_path / "notes.py"
+    code.write_text(NOTES)
+    async with ApiServer(database_url, tmp_path, references=[str(code)]) as server:
+        files = server.parts.files_of("notes")
+        for name in ("kept", "old"):
+            await files.put(f"a/{name}.txt", b"old")
+        ada = await server.person("ada")
+        file = (await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})).json()
+        shown = await ada.post("/new/try", data={"pipeline": "notes", "file_id": str(file["id"])})
+        assert "a/added.txt a/kept.txt<" in shown.text, "the pipeline sees what it did"
+        assert [info.key async for info in files.list()] == ["a/kept.txt", "a/old.txt"]
+        assert await files.read("a/kept.txt") == b"old"

@@ -89,7 +89,8 @@ async def test_second_person_sees_what_the_first_decided(server: ApiServer) -> N
     assert (await ada.put(place(job, 1), json=edit({"length": 5}))).status_code == 200
     late = await root.put(place(job, 1), json=edit({"length": 6}))
     assert late.status_code == 409
-    assert "ada has decided about row 1 since: edit {'length': 5}" in late.text
+    detail = late.json()["detail"]
+    assert detail == 'ada has decided about row 1 since: edit {"length": 5}'
     body = {"kind": "edit", "value": {"length": 6}}
     seen = await root.put(place(job, 1), json=body, headers={"If-Match": '"1"'})
     assert seen.status_code == 200

@@ -66,6 +66,11 @@ def test_cap_of_a_file_and_of_each_source(desk: Desk) -> None:
     desk.write_rows("in.csv", 30)
     desk.succeed("run", "upper.py", "in.csv", "--max-items", "4")
     assert desk.counters()["done"] == 4
+    why = desk.json("show", "1")["why"]["text"]
+    assert "holdfast run PIPELINE.py " in why and "in.csv --max-items N" in why
+    desk.succeed("resume", "1", "--max-items", "5")
+    why = desk.json("show", "1")["why"]["text"]
+    assert why.startswith("the rest of the file is not being read; continue with: holdfast run")
     desk.succeed("run", "upper.py", "in.csv", "--max-items", "9")
     assert [result["title"] for result in desk.results()] == [f"T{n}" for n in range(9)]
 
@@ -99,7 +104,7 @@ def test_schedule_is_added_listed_fired_by_a_worker_and_removed(desk: Desk) -> N
     add = ("schedule", "add", "nightly", "numbers.py", "--cron")
     assert "is not a cron expression" in desk.fail(*add, "at six")
     assert "there is no time zone" in desk.fail(*add, "0 6 * * *", "--zone", "Mars/Base")
-    assert "has no `discover`" in desk.fail(
+    assert "does not find its own records" in desk.fail(
         "schedule", "add", "x", "upper.py", "--cron", "* * * * *"
     )
     desk.succeed(*add, "0 6 * * *", "--zone", "Europe/Zagreb", "--option", "sources=odds")

@@ -95,6 +95,10 @@ def test_table_without_a_header_is_said_to_have_none(desk: Desk) -> None:
     assert "header in row 1 (assumed)" in desk.holdfast("run", "echo.py", "words.csv").stderr
     desk.succeed("run", "echo.py", "words.csv", "--new", "--no-header")
     assert len(desk.results(4)) == 2
+    both = ("--no-header", "--header-row", "2")
+    assert "exclude each other" in desk.fail("run", "echo.py", "words.csv", *both, code=2)
+    desk.succeed("open", "echo.py")
+    assert "exclude each other" in desk.fail("add", "5", "words.csv", *both, code=2)
 
 
 def test_packed_table_with_titles_is_read(desk: Desk) -> None:

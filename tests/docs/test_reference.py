@@ -1,5 +1,6 @@
 """What the program has, its reference describes."""
 
+import ast
 import re
 import sqlite3
 from contextlib import closing
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.errors import ERROR_CODES, ErrorCode
 from holdfast.extension import installed
 from holdfast.model import JOB_TRANSITIONS, ItemStatus, JobState, Lane, StreamState
@@ -84,6 +86,18 @@ def test_class_in_the_docs_is_a_pipeline_that_discovers_and_saves() -> None:
     meetings = names["Meetings"]()
     assert (meetings.name, meetings.discovers, meetings.saves) == ("meetings", True, True)
     assert not meetings.threaded
+
+
+def test_types_of_the_examples_for_pipelines_are_imported_from_holdfast() -> None:
+    """An example that shows one method does not repeat the imports: `from holdfast import …`."""
+    page = (DOCS / "how-to" / "write-a-pipeline-class.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    used: set[str] = set()
+    for block in blocks:
+        used |= {node.id for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name)}
+    types = {name for name in used if name[0].isupper() and not name.isupper()}
+    assert {"UserError", "Loader", "NothingYet"} <= types
+    assert types <= set(holdfast.__all__)
 
 
 def _schema() -> str:

@@ -136,6 +136,11 @@ async def test_result_that_breaks_the_contract_says_how(value: Any, told: str) -
     assert told in (outcome.error_message or "")
 
 
+async def test_result_without_several_columns_names_them() -> None:
+    outcome = await outcome_of(gives({}), columns=["price", "shop"])
+    assert outcome.error_message == "the result lacks the columns price, shop"
+
+
 async def test_message_is_fit_for_any_database() -> None:
     outcome = await outcome_of(raises(Failed("PARSE_ERROR", "a\0b\ud800" + "x" * 9000)))
     message = outcome.error_message or ""

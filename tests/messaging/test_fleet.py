@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.chaos.scene import DEEDS, wait_until
+from tests.chaos.scene import DEEDS, finish, wait_until
 from tests.messaging.fleet_scene import HOSTILE, Fleet, message, metric, slice_of, stop
 from tests.ports import free_port
 
@@ -53,6 +55,21 @@ def test_discovery_goes_by_slices_of_which_each_announces_the_next(fleet: Fleet)
     numbers = [result["n"] for _, result in sorted(fleet.results(1).items())]
     assert numbers == list(range(200))
     stop(relay, worker)
+
+
+def test_job_whose_message_no_relay_sends_says_so(fleet: Fleet) -> None:
+    job_id = fleet.take_in(["", ""])
+    worker = fleet.start("work", DEEDS, "--until-idle")
+
+    def reason() -> str:
+        why = json.loads(fleet.order("show", str(job_id), "--json"))["why"]
+        return why["text"] if why else ""
+
+    wait_until(lambda: "start a relay: holdfast relay" in reason(), "it says what is missing")
+    wait_until(lambda: "start a relay: holdfast relay" in worker.said(), "the worker says it too")
+    fleet.start_relay()
+    finish(worker)
+    fleet.assert_exact(job_id, done=2)
 
 
 def test_stopped_worker_hands_over_and_its_message_is_not_a_dead_letter(fleet: Fleet) -> None:

@@ -97,7 +97,7 @@ async def test_unsigned_records_go_to_no_standing_job_of_another_owner(store: An
         parsed: Any = parse(payload, 100_000)
         await adds.add(parsed, parsed.body, payload)
 
-    with pytest.raises(NotThere, match="no standing job of local"):
+    with pytest.raises(NotThere, match="local has no standing job"):
         await add({})
     await add({"owner": "ana"}, KEY)
     assert (await store.reads.counters(1)).accepted == 1

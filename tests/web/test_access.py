@@ -18,6 +18,11 @@ STATUSES = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND, ItemStatus.
 PHONE = {"width": 390, "height": 844}
 #: Cells that fill half a phone: their text is in a column as narrow as a letter.
 LONG_CELLS = "[...document.querySelectorAll('td')].some((td) => td.offsetHeight > innerHeight / 2)"
+#: On a phone, cells whose label is over that of the next one, because they have no height.
+FLAT_CELLS = (
+    "[...document.querySelectorAll('table.cards-on-phone td[data-label]')]"
+    ".some((td) => td.offsetHeight > 0 && td.offsetHeight < 12)"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,9 +31,12 @@ def paths(site: Site) -> list[str]:
     site.add_user("axe", "admin")
     job = f"/jobs/{site.job('axe', [f'title {n}' for n in range(40)], STATUSES)}"
     waiting = f"/jobs/{site.job('axe', ['a', 'b'], pipeline='held')}"
+    site.job("axe", ["c"], pipeline="of another host")
     control = site.parts.control("axe")
     site.run(control.switch("pipeline:nothing", True, "for the test"))
     site.run(site.parts.store.gates.declare(Gate("shop.example", 1.0, concurrency=2)))
+    budget = Gate("provider.example", requests=500, units=200_000, period=60)
+    site.run(site.parts.store.gates.declare(budget))
     site.run(control.close_gate("shop.example", 3600, "HTTP 429"))
     site.run(site.parts.store.messages.keep_dead(dead("order 1", payload=b'{"a": 1}')))
     return [
@@ -79,14 +87,23 @@ def test_nothing_is_wider_than_a_phone_nor_any_cell_as_long(
 ) -> None:
     watch.expected = ("404",)
     page = open_as("axe", "/", viewport=PHONE)
-    wide, long = [], []
+    wide, long, flat = [], [], []
     for path in paths:
         page.goto(path)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             wide.append(path)
         if page.evaluate(LONG_CELLS):
             long.append(path)
-    assert (wide, long) == ([], [])
+        if page.evaluate(FLAT_CELLS):
+            flat.append(path)
+    assert (wide, long, flat) == ([], [], [])
+
+
+def test_gates_with_budgets_fit_a_laptop(open_as: OpenAs, paths: list[str]) -> None:
+    page = open_as("axe", "/gates", viewport={"width": 1280, "height": 800})
+    table = page.locator("main .scroller").element_handle()
+    assert page.evaluate("(table) => table.scrollWidth <= table.clientWidth", table)
+    assert page.get_by_role("link", name="Close …").is_visible()
 
 
 def test_menu_unfolds_on_a_phone(open_as: OpenAs, paths: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from zipfile import ZipFile
 
 from playwright.sync_api import expect
 
@@ -52,6 +53,20 @@ def test_upload_to_export(ada: str, open_as: OpenAs, tmp_path: Path) -> None:
     assert [row["status"] for row in table] == ["DONE", "NOT_FOUND", "ERROR", "DONE"]
     assert table[0]["title"] == "chair" and table[0]["length"] == "5"
     assert table[3]["title"] == "'=SUM(A1)"
+
+
+def test_file_that_is_refused_says_why_in_sentences(
+    ada: str, open_as: OpenAs, watch: Watch, tmp_path: Path
+) -> None:
+    watch.expected = ("422",)
+    path = tmp_path / "two.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", "title\noak\n")
+        archive.writestr("b.csv", "title\npine\n")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.set_input_files("input[type=file]", path)
+    message = page.locator("[data-message]")
+    expect(message).to_contain_text("not one table: a.csv, b.csv. Put one table into it")
 
 
 def test_options_that_the_pipeline_declares_are_fields_of_the_form(

@@ -45,8 +45,8 @@ async def delete_export(export_id: Id, person: Someone, parts: PartsOf) -> Respo
 
 @router.delete("/users/{name}", status_code=202, summary="Delete an account and its data")
 async def delete_user(name: NameInPath, person: Admin, parts: PartsOf) -> DeletedUser:
-    """The person is shut out at once. Their jobs, files, exports, tokens and sessions go in the
-    background, at last the account. The audit keeps their name."""
+    """The person is locked out at once. Their jobs, files, exports, tokens and sessions go in the
+    background, finally the account. The audit keeps their name."""
     require_session(person, "delete an account")
     if name == person.name:
         raise UserError("you cannot delete your own account", "Ask another admin.")

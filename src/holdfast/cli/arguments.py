@@ -8,6 +8,7 @@ import typer
 
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
+from holdfast.tables.types import NO_HEADER
 
 PIPELINE = typer.Argument(
     ...,
@@ -37,6 +38,15 @@ WITHOUT_HEADER = typer.Option(False, "--no-header", help="The first row is data.
 HEADER_ROW = typer.Option(
     None, "--header-row", min=1, help="Number of the row that names the columns."
 )
+
+
+def header_row_of(no_header: bool, header_row: int | None) -> int | None:
+    """The row that names the columns, as the two options say it."""
+    if no_header and header_row is not None:
+        raise typer.BadParameter("--no-header and --header-row exclude each other.")
+    return NO_HEADER if no_header else header_row
+
+
 COLUMN = typer.Option(
     [],
     "--column",

@@ -79,7 +79,8 @@ def _print_letter(letter: dict[str, Any]) -> None:
             text = instant(value) if isinstance(value, datetime) else cell(value)
             console.print(f"[bold]{name}[/] {text}", soft_wrap=True)
     for death in letter["history"]:
-        deliveries = f", {death['deliveries']} deliveries" if death["deliveries"] else ""
+        count = death["deliveries"]
+        deliveries = f", {count} {'delivery' if count == 1 else 'deliveries'}" if count else ""
         at = f" at {death['at']}" if death["at"] else ""
         console.print(
             f"  {cell(death['reason'])} in queue {cell(death['queue'])}{deliveries}{at}",

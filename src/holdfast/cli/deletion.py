@@ -137,7 +137,7 @@ def delete_user(
 ) -> None:
     """Delete an account with its jobs, files, exports, tokens and sessions.
 
-    The person is shut out at once. The audit keeps the name.
+    The person is locked out at once. The audit keeps the name.
     """
 
     async def question(store: Store) -> str:

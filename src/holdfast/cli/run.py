@@ -18,6 +18,7 @@ from holdfast.cli.arguments import (
     PIPELINE,
     SHEET,
     WITHOUT_HEADER,
+    header_row_of,
     parse_columns,
     parse_options,
 )
@@ -30,7 +31,6 @@ from holdfast.engine.control import Caps
 from holdfast.errors import UserError
 from holdfast.options import checked_options
 from holdfast.settings import Settings
-from holdfast.tables.types import NO_HEADER
 from holdfast.tables.writers import format_of
 
 
@@ -99,7 +99,7 @@ def run(
             "encoding": encoding,
             "delimiter": delimiter,
             "sheet": sheet,
-            "header_row": NO_HEADER if no_header else header_row,
+            "header_row": header_row_of(no_header, header_row),
         },
         columns=parse_columns(column),
         options=checked_options(recipe.name, recipe.options, parse_options(option)),

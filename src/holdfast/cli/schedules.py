@@ -45,7 +45,7 @@ def add(
     recipe = load_pipeline(pipeline, settings)
     if not recipe.discovers:
         raise UserError(
-            f"the pipeline {recipe.name} has no `discover` method",
+            f"the pipeline {recipe.name} does not find its own records",
             "Only pipelines that discover their own records can be scheduled.",
         )
     options = checked_options(recipe.name, recipe.options, parse_options(option))

@@ -27,6 +27,7 @@ from holdfast.cli.arguments import (
     PIPELINE,
     SHEET,
     WITHOUT_HEADER,
+    header_row_of,
     parse_columns,
     parse_options,
 )
@@ -64,7 +65,7 @@ from holdfast.settings import Settings
 from holdfast.store.enqueue import Enqueued
 from holdfast.tables.bad_rows import bad_row
 from holdfast.tables.jsonlines import reason_against
-from holdfast.tables.types import NO_HEADER, Progress, TableOptions
+from holdfast.tables.types import Progress, TableOptions
 
 _BATCH_ROWS = 1000
 _LINES_BYTES = 1024 * 1024
@@ -140,7 +141,7 @@ def add(
         "encoding": encoding,
         "delimiter": delimiter,
         "sheet": sheet,
-        "header_row": NO_HEADER if no_header else header_row,
+        "header_row": header_row_of(no_header, header_row),
     }
     columns = parse_columns(column)
 

@@ -33,7 +33,7 @@ async def set_schedule(
         raise UserError("the schedule needs a name", "For example: nightly.")
     if not pipeline.discovers:
         raise UserError(
-            f"the pipeline {pipeline.name} has no `discover`",
+            f"the pipeline {pipeline.name} does not find its own records",
             "Only pipelines that find their own records can be scheduled.",
         )
     options = checked_options(pipeline.name, pipeline.options, request.options)

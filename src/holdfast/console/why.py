@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from typing import Any
 
 from holdfast.console import Console
 from holdfast.model import ItemStatus, Job, JobState, Lane, StreamState
 from holdfast.store.streams import StreamView
+
+#: A relay that runs sends a message sooner.
+_RELAY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,9 @@ async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason 
         if job.file_id is not None:
             return Reason("waiting", _file_waits(job))
         if job.reference:
-            text = f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
+            text = f"the rest of the file is not being read; continue with: {_run(job)}"
             return Reason("no live worker", text)
-        return await _no_live_worker(console, job, lost_seconds)
+        return await _no_live_worker(console, job, lost_seconds) or await _unsent(console, job)
     return await _waiting_streams(console, job, running)
 
 
@@ -108,7 +112,8 @@ async def _waiting(console: Console, job: Job, lost_seconds: float) -> Reason | 
             return Reason("due at", "all open items are due later", due.available_at)
         text = f"all open items wait to be tried again; the latest for {latest}"
         return Reason("retry at", text, due.available_at)
-    return await _no_live_worker(console, job, lost_seconds) or _leased(holders)
+    blocked = await _no_live_worker(console, job, lost_seconds) or _leased(holders)
+    return blocked or await _unsent(console, job)
 
 
 async def _no_live_worker(console: Console, job: Job, lost_seconds: float) -> Reason | None:
@@ -119,6 +124,17 @@ async def _no_live_worker(console: Console, job: Job, lost_seconds: float) -> Re
     return Reason("no live worker", text)
 
 
+async def _unsent(console: Console, job: Job) -> Reason | None:
+    """With a broker, workers hear of the job when a relay has sent its message."""
+    unsent = await console.ranges.unsent_since(job.id, _RELAY_SECONDS)
+    if unsent is None:
+        return None
+    since, error = unsent
+    cause = f"it cannot be sent: {error}" if error else "start a relay: holdfast relay"
+    text = f"the message about its work has been in the outbox since {since:%H:%M:%S}; {cause}"
+    return Reason("waiting", text)
+
+
 def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:
     if not holders:
         return None
@@ -126,12 +142,19 @@ def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:
     return Reason("leased by", names, holders[0][2])
 
 
+def _run(job: Job) -> str:
+    """Only the command reads a file that is not in the file store."""
+    return f"holdfast run PIPELINE.py {quote(str(job.reference))}"
+
+
 async def _capped(console: Console, job: Job) -> Reason | None:
     for stream in await console.store.streams.of_job(job.id):
         if stream.state == StreamState.CAPPED:
+            in_a_file = job.reference and job.file_id is None
+            again = _run(job) if in_a_file else f"holdfast resume {job.id}"
             text = (
                 f"{stream.source} stopped at the cap after {stream.records_count:,} records; "
-                f"continue with: holdfast resume {job.id} --max-items N"
+                f"continue with: {again} --max-items N"
             )
             return Reason("cap reached", text)
     return None

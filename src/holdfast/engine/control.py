@@ -151,8 +151,8 @@ class Control:
         refuse_by_hand(pipeline)
         if not pipeline.discovers:
             raise UserError(
-                f"the pipeline {pipeline.name} has no `discover`",
-                "Give an input file: holdfast run PIPELINE.py INPUT",
+                f"the pipeline {pipeline.name} does not find its own records",
+                "Give it a file: holdfast run PIPELINE.py INPUT, or fileId in POST /api/jobs.",
             )
         options = options_of(pipeline, options)
         await self.prepare(pipeline)

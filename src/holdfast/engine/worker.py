@@ -48,6 +48,7 @@ from holdfast.engine.walks import WalkLimits, Walks
 from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.files import FileAccess
+from holdfast.files.trial import on_trial
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
@@ -134,6 +135,7 @@ class Worker:
         self._log = parts.log
         self._pipelines = pipelines
         self._options = options
+        self._files = options.files
         self._gates = make_gates(parts, options)
         self._http = make_http(parts, self._gates, options)
         self._control = Control(parts.store, parts.owner, parts.log)
@@ -179,29 +181,21 @@ class Worker:
 
     async def try_out(self, job: Job, texts: Sequence[str]) -> list[Outcome]:
         """A dry run: the outcomes of these inputs, without storing anything."""
-        execute = self._make_execute(job)
-
-        async def try_one(row: tuple[int, str, int, int, int]) -> Outcome:
-            try:
-                async with asyncio.timeout(execute.timeout):
-                    return await execute(row)
-            except TimeoutError:
-                return execute.timed_out(row)
-
         rows = [(number, text, 0, 0, 0) for number, text in enumerate(texts, start=1)]
         async with self.trying(job):
-            return await asyncio.gather(*map(try_one, rows))
+            return await asyncio.gather(*map(self._make_execute(job).in_time, rows))
 
     @asynccontextmanager
     async def trying(self, job: Job) -> AsyncIterator[Context]:
         """What a dry run of the job uses."""
         reach = self._reach(job)
-        facilities = self._facilities(self._pipelines[job.pipeline], job)
-        try:
-            yield Context(job, 0, 1, reach.http, reach.gates, self._log, facilities)
-        finally:
-            self._http.close()
-            await self._leave()
+        async with on_trial(self._options.files) as self._files:
+            facilities = self._facilities(self._pipelines[job.pipeline], job)
+            try:
+                yield Context(job, 0, 1, reach.http, reach.gates, self._log, facilities)
+            finally:
+                self._http.close()
+                await self._leave()
 
     # Turns.
 
@@ -380,7 +374,7 @@ class Worker:
             reach.http,
             reach.gates,
             self._flags.get,
-            self._options.files,
+            self._files,
             self._options.execute.timeout_seconds,
             self._options.execute.max_result_bytes,
             self._log,

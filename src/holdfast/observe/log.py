@@ -74,7 +74,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "A job is deleted with everything that belongs to it.",
         ("job_id", "by"),
     ),
-    "user.deleting": ("A person is shut out; everything of theirs is deleted.", ("user", "by")),
+    "user.deleting": ("A person is locked out; everything of theirs is deleted.", ("user", "by")),
     "user.deleted": ("An account and everything that belonged to it are deleted.", ("user",)),
     "retention.applied": (
         "Policies removed something.",

@@ -381,5 +381,5 @@ def _no_transaction(how: str) -> UserError:
     return UserError(
         "the connection is not in a transaction: records could be added without what belongs to"
         " them",
-        f"Begin one: {how}",
+        f"Begin one: {how}; or pass own_transaction=True.",
     )

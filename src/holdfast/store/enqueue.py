@@ -160,10 +160,10 @@ def _require_one(addition: Addition, jobs: int) -> None:
             "Name one of them: owner=...",
         )
     if not jobs:
-        whose = f" of {addition.owner}" if addition.owner else ""
+        whose = f"{addition.owner} has no" if addition.owner else "there is no"
         by = f"HOLDFAST_OWNER={addition.owner} " if addition.owner else ""
         raise NotThere(
-            f"there is no standing job{whose} of the pipeline {addition.pipeline}",
+            f"{whose} standing job of the pipeline {addition.pipeline}",
             f"Open one: {by}holdfast open {addition.pipeline} (or FILE.py, if it is in a file)",
         )
 

@@ -81,9 +81,8 @@ def header_note(layout: Layout, columns: Sequence[str]) -> str | None:
     """What is worth a sentence about the header: that there is none, that it does not come first,
     that it does not fit the rows."""
     if layout.header_row == NO_HEADER:
-        how = (
-            "" if layout.reason == HeaderReason.GIVEN else " If it is one, set the header row to 1."
-        )
+        guessed = layout.reason != HeaderReason.GIVEN
+        how = " If it is a header, set the header row to 1." if guessed else ""
         names = f"column_1 to column_{len(columns)}" if len(columns) > 1 else "column_1"
         return f"The first row is data, not a header; the columns are called {names}.{how}"
     if layout.header_row > 1 and layout.reason == HeaderReason.FOUND:

@@ -16,7 +16,7 @@ from holdfast.columns import (
 )
 from holdfast.tables.types import NO_HEADER, Detected, HeaderReason
 
-_PACKINGS = {"gzip": "gzip", "zstd": "zstd", "zip": "a zip archive"}
+_PACKINGS = {"gzip": "gzip", "zstd": "zstd", "zip": "zip"}
 _MOST_MAPPED = 20
 
 

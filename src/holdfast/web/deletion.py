@@ -67,7 +67,7 @@ async def delete_user(name: str, visit: AdminPost) -> Response:
     _require_typed(await fields(visit.request), name, "account")
     await api.delete_user(name, visit.person, visit.parts)
     return visit.go(
-        "/settings#people", f"{name} is shut out; everything of theirs is being deleted."
+        "/settings#people", f"{name} is locked out; everything of theirs is being deleted."
     )
 
 

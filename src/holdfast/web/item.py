@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import orjson
@@ -9,10 +11,11 @@ from fastapi import APIRouter, Path, Response
 
 from holdfast.api import items as api
 from holdfast.api import rulings
+from holdfast.api.problems import status_of
 from holdfast.api.shapes import LARGEST_ID
 from holdfast.console.rulings import NewRuling
-from holdfast.errors import UserError, error_code
-from holdfast.rulings import RulingKind
+from holdfast.errors import NotThere, UserError, error_code
+from holdfast.rulings import OutdatedRuling, RulingKind
 from holdfast.web.forms import OperatorPost, fields, whole_number
 from holdfast.web.job import VisitedJob
 from holdfast.web.reasons import shown_reason
@@ -24,6 +27,16 @@ _KINDS = {"edit": "Edit values", "choose": "Choose", "reject": "Reject"}
 
 @router.get("/jobs/{job_id}/items/{seq}")
 async def show(visited: VisitedJob, seq: Annotated[int, Path(ge=1, le=LARGEST_ID)]) -> Response:
+    return await _page(visited, seq)
+
+
+async def _page(
+    visited: VisitedJob,
+    seq: int,
+    draft: Mapping[str, str] = MappingProxyType({}),
+    problem: Mapping[str, str | None] | None = None,
+) -> Response:
+    """`draft` is a decision that was refused, and `problem` the reason."""
     visit, job = visited.visit, visited.job
     item = await api.show(job, seq, visit.person, visit.parts)
     pipeline = visit.parts.pipelines.get(job.pipeline)
@@ -38,6 +51,8 @@ async def show(visited: VisitedJob, seq: Annotated[int, Path(ge=1, le=LARGEST_ID
         decision=await rulings.ruling_state(visit.parts, job, seq),
         kinds=_KINDS,
         columns=job.columns,
+        draft=draft,
+        problem=problem,
     )
 
 
@@ -46,6 +61,23 @@ async def rule(
     visited: VisitedJob, visit: OperatorPost, seq: Annotated[int, Path(ge=1, le=LARGEST_ID)]
 ) -> Response:
     form = await fields(visit.request)
+    try:
+        new = _new_ruling(form, visit.person.name)
+        await rulings.decide(visit.parts, visited.job, seq, new)
+    except NotThere:
+        raise
+    except UserError as error:
+        outdated = isinstance(error, OutdatedRuling)
+        hint = "Check the decision below, then decide again." if outdated else error.hint
+        page = await _page(visited, seq, form, {"text": error.message, "hint": hint})
+        page.status_code = status_of(error)
+        return page
+    revoked = new.kind is RulingKind.REVOKE
+    note = "The decision is revoked." if revoked else "Your decision is saved."
+    return visit.go(f"/jobs/{visited.job.id}/items/{seq}", note)
+
+
+def _new_ruling(form: Mapping[str, str], author: str) -> NewRuling:
     kind = form.get("kind", "")
     if kind not in set(RulingKind):
         raise UserError(f"there is no decision {kind!r}", f"Decisions: {', '.join(RulingKind)}.")
@@ -53,14 +85,13 @@ async def rule(
     known = 0 if version == "0" else whole_number(version) or 0
     value = _value(form.get("value", "")) if kind in ("choose", "edit") else None
     reason = form.get("reason", "")[:1000].replace("\0", "")
-    new = NewRuling(RulingKind(kind), value, reason, visit.person.name, known)
-    await rulings.decide(visit.parts, visited.job, seq, new)
-    note = "The decision is revoked." if kind == RulingKind.REVOKE else "Your decision is kept."
-    return visit.go(f"/jobs/{visited.job.id}/items/{seq}", note)
+    return NewRuling(RulingKind(kind), value, reason, author, known)
 
 
 def _value(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise UserError(f"the value is not JSON: {error}", 'E.g. {"price": 12}.') from None
+        raise UserError(
+            f"the values are not JSON: {error.msg}", 'For example: {"price": 12}.'
+        ) from None

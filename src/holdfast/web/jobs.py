@@ -41,5 +41,5 @@ async def index(
     }
     if after is not None:
         return visit.part("parts/job_rows.html", **context)
-    names = sorted(visit.parts.pipelines)
+    names = sorted({job.pipeline for job in page.jobs}.union(visit.parts.pipelines))
     return await visit.page("jobs.html", here="jobs", all_states=_STATES, names=names, **context)

@@ -73,12 +73,13 @@ async def index(
         page_size=_PAGE_SIZE,
         after=after,
     )
+    shown = {item.pipeline for item in page.items} | ({pipeline} if pipeline else set())
     context = {
         "items": page.items,
         "next": page.next,
         "count": page.pending_count,
         "filter": PendingFilter(statuses, owner, pipeline, job, since, until),
-        "names": sorted(visit.parts.pipelines),
+        "names": sorted(shown.union(visit.parts.pipelines)),  # other servers have others
     }
     if after is not None:
         return visit.part("parts/all_pending_rows.html", **context)

@@ -135,6 +135,14 @@ class Execute:
         effects = getattr(error, "effects", None)
         return outcome._replace(seconds=seconds, normalized=normalized, effects=effects)
 
+    async def in_time(self, row: Values) -> Outcome:
+        """For a dry run; slices watch the time of all their items themselves."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await self(row)
+        except TimeoutError:
+            return self.timed_out(row)
+
     def cancelled(self, row: Values) -> Outcome:
         """The outcome of an item that raised CancelledError by itself."""
         return self._failed(Item(*row), ItemError("UNKNOWN_ERROR", "CancelledError"))
@@ -207,7 +215,8 @@ class Execute:
         if not isinstance(value, dict):
             return f"the result is {type(value).__name__}, not a dict with the pipeline's columns"
         missing = [name for name in self.pipeline.columns if name not in value]
-        return f"the result lacks the column {', '.join(missing)}"
+        columns = "column" if len(missing) == 1 else "columns"
+        return f"the result lacks the {columns} {', '.join(missing)}"
 
     def _failed(self, item: Item, error: BaseException) -> Outcome:
         try:

@@ -83,7 +83,12 @@ function readReply(zone, request) {
     return null;
   }
   const reply = JSON.parse(request.responseText);
-  return request.status === 201 ? reply : showMessage(zone, `${reply.detail}. ${reply.hint ?? ""}`);
+  return request.status === 201 ? reply : showMessage(zone, sentences(reply));
+}
+
+// As on pages: some details end with a full stop, others do not.
+function sentences({ detail, hint }) {
+  return `${detail}${detail.endsWith(".") ? "" : "."} ${hint ?? ""}`.trim();
 }
 
 function showMessage(zone, text) {
