@@ -55,11 +55,18 @@ set    token = null, expires_at = null, scanned_at = @now, error = :error,
 where  id = :id and token = :token
 returning id;
 
+-- name: hold_adapter
+-- No file of it is seen while it is removed.
+select id from adapters where id = :id @for_update;
+
 -- name: remove_adapter_files
 delete from adapter_files where adapter_id = :id;
 
 -- name: remove_adapter
 delete from adapters where id = :id returning id;
+
+-- name: hold_adapters_of_user
+select id from adapters where owner_id = :name order by id @for_update;
 
 -- name: delete_adapter_files_of_user
 delete from adapter_files
@@ -99,16 +106,17 @@ returning id;
 
 -- name: forget_adapter_file
 update adapter_files
-set    identity = identity || ' refused ' || cast(id as text)
+set    identity = identity || ' moved ' || cast(id as text)
 where  id = :id
        and exists (select 1 from adapters a
                    where  a.id = adapter_files.adapter_id and a.token = :token);
 
 -- name: hold_adapter_file
+-- The adapter too: another scanner leases it before this transaction or after it.
 select f.id
 from   adapter_files f join adapters a on a.id = f.adapter_id
 where  f.id = :id and f.job_id is null and a.token = :token
-@for_update_of(f);
+@for_update;
 
 -- name: files_of_adapter
 select   id, name, size, state, sha256, file_id, job_id, error, seen_at, updated_at
