@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from holdfast.files.places import folder
 from holdfast.files.places.bucket import BucketPlace
 from holdfast.files.places.contract import Arrived, FileTrouble, Place, numbered
 from holdfast.files.places.ftp import FtpPlace, FtpServer
+from holdfast.store.driver import Transaction
 from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
 from tests.api.test_ingestion import (
@@ -57,6 +60,10 @@ def scans_at(server: ApiServer, make: Any) -> AdapterScans:
         return place
 
     return AdapterScans(scans.console, scans.new_jobs, open_place, scans.log)
+
+
+async def execute(change: str, tx: Transaction) -> None:
+    await tx.execute(change, {})
 
 
 async def states(admin: Any) -> dict[str, str]:
@@ -238,6 +245,26 @@ async def test_files_are_moved_to_a_folder_on_another_device(
     assert {path.name: path.read_bytes() for path in (incoming / "done").iterdir()} == {
         "rows.csv": ROWS
     }
+
+
+async def test_clock_that_was_set_back_stops_no_adapter(server: ApiServer, incoming: Path) -> None:
+    """Its scanner was killed before that, too."""
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming), settleSeconds=1)
+    (incoming / "rows.csv").write_bytes(ROWS)
+    assert (await scan(admin))["waiting"] == 1
+    for change in (
+        "update adapter_files set seen_at = @after(7200)",
+        "update adapters set token = 'killed', scanned_at = null, expires_at = @after(7200),"
+        " due_at = @after(interval_seconds + 7200)",
+    ):
+        await server.parts.store.database.write("test", partial(execute, change))
+    while not (adapter := (await admin.get("/api/ingestion")).json()["adapters"][0])["scannedAt"]:
+        await asyncio.sleep(0.02)
+    assert adapter["error"] is None
+    while (await states(admin))["rows.csv"] == "WAITING":
+        await scan(admin)
+    assert await states(admin) == {"rows.csv": "TAKEN"}
 
 
 @on_sqlite

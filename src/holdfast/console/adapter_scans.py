@@ -60,7 +60,8 @@ class AdapterScans:
 
     async def look(self) -> None:
         """Scans what is due. Background work of every process that serves the API."""
-        for adapter in await self.console.adapters.due(list(self.new_jobs.pipelines)):
+        due = self.console.adapters.due(list(self.new_jobs.pipelines), _LEASE_SECONDS)
+        for adapter in await due:
             await self.scan(adapter)
 
     async def scan(self, adapter: Adapter) -> ScanReport:

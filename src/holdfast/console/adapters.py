@@ -145,8 +145,10 @@ class Adapters:
         params = {"adapter_id": adapter.id, "limit": limit}
         return [_file(row) for row in await self._database.fetch("files_of_adapter", params)]
 
-    async def due(self, pipelines: Sequence[str]) -> list[Adapter]:
-        rows = await self._database.fetch("due_adapters", {"pipelines": list(pipelines)})
+    async def due(self, pipelines: Sequence[str], seconds: float) -> list[Adapter]:
+        """Those that no scanner holds; a lease is of `seconds`."""
+        params = {"pipelines": list(pipelines), "seconds": seconds}
+        rows = await self._database.fetch("due_adapters", params)
         return [_adapter(row) for row in rows]
 
     # Scanning. The process that holds the token of an adapter is its only scanner.

@@ -28,9 +28,11 @@ from   adapters
 where  name = :name and owner_id = coalesce(cast(:scope as text), owner_id);
 
 -- name: due_adapters
+-- What is further ahead than it can have been set is from before the clock was set back.
 select   @adapter_columns
 from     adapters
-where    enabled = 1 and due_at <= @now and (token is null or expires_at <= @now)
+where    enabled = 1 and (due_at <= @now or due_at > @after(interval_seconds))
+         and (token is null or expires_at <= @now or expires_at > @after(:seconds))
          and pipeline in (@each(:pipelines, text))
 order by due_at, id
 limit    20;
@@ -39,7 +41,7 @@ limit    20;
 -- Compare and set: of two that saw it free, one scans it.
 update adapters
 set    token = :token, expires_at = @after(:seconds)
-where  id = :id and (token is null or expires_at <= @now)
+where  id = :id and (token is null or expires_at <= @now or expires_at > @after(:seconds))
 returning id;
 
 -- name: renew_adapter
@@ -76,10 +78,13 @@ where  adapter_id in (select id from adapters where owner_id = :name);
 delete from adapters where owner_id = :name;
 
 -- name: see_adapter_file
--- The first sight of a file is kept: how long it has been as it is.
+-- The first sight of a file is kept: how long it has been as it is. If the clock was set back, it
+-- begins again.
 insert into adapter_files (adapter_id, identity, name, size, state, seen_at, updated_at)
 values (:adapter_id, :identity, :name, :size, 'WAITING', @now, @now)
-on conflict (adapter_id, identity) do nothing;
+on conflict (adapter_id, identity) do update
+set seen_at = excluded.seen_at
+where adapter_files.seen_at > excluded.seen_at;
 
 -- name: adapter_file
 select id, state, sha256, file_id, job_id, error, @seconds_since(seen_at) as seconds

@@ -177,12 +177,12 @@ def _fetch(
 
 def _move(ftp: ftplib.FTP, file: Arrived, where: str) -> str | None:
     """Its name there; None if it was moved before, or another file has its name now."""
-    if file not in _list(ftp):
-        return None
     with suppress(ftplib.error_perm):
         ftp.mkd(where)
     taken = {_received(name) for name, _ in ftp.mlsd(where, facts=["type"])}
     names = (numbered(file.name, number) for number in count(1))
     name = next(name for name in names if name not in taken)
+    if file not in _list(ftp):  # last: nothing moves a file only if it is as it was
+        return None
     ftp.rename(_sent(file.name), _sent(f"{where}/{name}"))
     return name
