@@ -35,11 +35,12 @@ READ_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file as the store lists it."""
+    """A file as the store lists it. `tag` changes with its content, if the store gives one."""
 
     key: str
     size: int
     modified_at: datetime
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)

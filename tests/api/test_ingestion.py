@@ -20,6 +20,7 @@ from holdfast.files.bucket import BucketStore
 from holdfast.files.places.contract import Arrived, Place
 from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
+from tests.command import HoldfastCommand
 from tests.conftest import INCOMING
 from tests.file_stores import bucket_of
 from tests.ftp import PASSWORD, FtpFolder, self_signed
@@ -198,6 +199,21 @@ async def test_addresses_that_cannot_be_right_are_refused(server: ApiServer) -> 
         body = {"kind": kind, "address": address, "pipeline": "lengths"}
         reply = await admin.put("/api/ingestion/in", json=body)
         assert reply.status_code == 422, (address, reply.text)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_marker_that_is_left_alone_itself_is_refused(server: ApiServer) -> None:
+    admin = await server.person("ada", "admin")
+    body = {"kind": "folder", "address": "/srv", "pipeline": "lengths", "marker": ".part"}
+    reply = await admin.put("/api/ingestion/in", json=body)
+    assert reply.status_code == 422 and "files that end in .part are left alone" in reply.text
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("option", ["--every", "--settle"])
+def test_endless_times_are_refused(holdfast_command: HoldfastCommand, option: str) -> None:
+    refused = holdfast_command.run("ingest", "add", "in", "catalog", "/srv", option, "inf")
+    assert refused.returncode == 1 and "between 0 seconds and a day" in refused.stderr
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,13 @@ import pytest
 from holdfast.console import adapter_scans
 from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.adapters import Adapter
+from holdfast.files.places import folder
+from holdfast.files.places.bucket import BucketPlace
 from holdfast.files.places.contract import Arrived, FileTrouble, Place, numbered
 from holdfast.files.places.ftp import FtpPlace, FtpServer
+from holdfast.store.driver import Transaction
 from holdfast.stored_files import Written
-from tests.api.server import ApiServer, upload
+from tests.api.server import ApiServer, ended, upload
 from tests.api.test_ingestion import (
     ROWS,
     FailingPlace,
@@ -54,6 +60,10 @@ def scans_at(server: ApiServer, make: Any) -> AdapterScans:
         return place
 
     return AdapterScans(scans.console, scans.new_jobs, open_place, scans.log)
+
+
+async def execute(change: str, tx: Transaction) -> None:
+    await tx.execute(change, {})
 
 
 async def states(admin: Any) -> dict[str, str]:
@@ -148,6 +158,116 @@ async def test_file_that_was_set_aside_and_put_back_is_looked_at_again(
 
 
 @on_sqlite
+async def test_file_with_the_name_size_and_time_of_an_earlier_one_is_taken(
+    server: ApiServer, incoming: Path
+) -> None:
+    """FTP servers and buckets know the time to the second only, or not at all."""
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    for rows in (b"title\noak\n", b"title\nelm\n"):
+        (incoming / "rows.csv").write_bytes(rows)
+        os.utime(incoming / "rows.csv", (1, 1))
+        (job_id,) = (await scan(admin))["taken"]
+        await ended(server, admin, job_id)
+    assert (incoming / "done" / "rows-2.csv").read_bytes() == b"title\nelm\n"
+
+
+@on_sqlite
+async def test_name_of_the_greatest_length_is_moved_again_and_again(
+    server: ApiServer, incoming: Path
+) -> None:
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    file = incoming / ("é" * 125 + "x.csv")
+    for content in (b"%PDF-1.7 first", b"%PDF-1.7 second"):
+        file.write_bytes(content)
+        report = await scan(admin)
+        assert (report["refused"], report["error"]) == (1, None)
+    assert sorted(path.name for path in (incoming / "failed").iterdir()) == [
+        "é" * 122 + ".reason.txt", "é" * 124 + "-2.csv", file.name,
+    ]  # fmt: skip
+
+
+@on_sqlite
+async def test_file_that_is_deleted_while_the_folder_is_listed_keeps_no_other_waiting(
+    server: ApiServer, incoming: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    for name in ("a.csv", "b.csv"):
+        (incoming / name).write_bytes(ROWS)
+
+    def is_wanted(name: str) -> bool:
+        (incoming / "a.csv").unlink(missing_ok=True)
+        return name.endswith(".csv")
+
+    monkeypatch.setattr(folder, "is_wanted", is_wanted)
+    report = await scan(admin)
+    assert (len(report["taken"]), report["error"]) == (1, None)
+
+
+@on_sqlite
+async def test_file_that_is_replaced_while_the_earlier_one_is_moved_is_taken_too(
+    server: ApiServer, incoming: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    (incoming / "rows.csv").write_bytes(ROWS)
+
+    def numbered(name: str, number: int) -> str:
+        (incoming / "rows.csv").write_bytes(b"title\nelm\n")
+        return name
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "numbered", numbered)
+        assert len((await scan(admin))["taken"]) == 1
+    assert (incoming / "rows.csv").read_bytes() == b"title\nelm\n"
+
+
+@on_sqlite
+async def test_files_are_moved_to_a_folder_on_another_device(
+    server: ApiServer, incoming: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    (incoming / "rows.csv").write_bytes(ROWS)
+    rename = os.rename
+
+    def rename_on_one_device(*paths: Any, **folders: Any) -> None:
+        if set(folders) == {"dst_dir_fd"}:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        rename(*paths, **folders)
+
+    monkeypatch.setattr(os, "rename", rename_on_one_device)
+    report = await scan(admin)
+    assert (len(report["taken"]), report["error"]) == (1, None)
+    assert [path.name for path in incoming.iterdir()] == ["done"]
+    assert {path.name: path.read_bytes() for path in (incoming / "done").iterdir()} == {
+        "rows.csv": ROWS
+    }
+
+
+async def test_clock_that_was_set_back_stops_no_adapter(server: ApiServer, incoming: Path) -> None:
+    """Its scanner was killed before that, too."""
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming), settleSeconds=1)
+    (incoming / "rows.csv").write_bytes(ROWS)
+    assert (await scan(admin))["waiting"] == 1
+    for change in (
+        "update adapter_files set seen_at = @after(7200)",
+        "update adapters set token = 'killed', scanned_at = null, expires_at = @after(7200),"
+        " due_at = @after(interval_seconds + 7200)",
+    ):
+        await server.parts.store.database.write("test", partial(execute, change))
+    while not (adapter := (await admin.get("/api/ingestion")).json()["adapters"][0])["scannedAt"]:
+        await asyncio.sleep(0.02)
+    assert adapter["error"] is None
+    while (await states(admin))["rows.csv"] == "WAITING":
+        await scan(admin)
+    assert await states(admin) == {"rows.csv": "TAKEN"}
+
+
+@on_sqlite
 async def test_image_that_has_to_wait_leaves_one_list(server: ApiServer, incoming: Path) -> None:
     admin = await server.person("ada", "admin")
     await watch(admin, str(incoming))
@@ -173,6 +293,35 @@ async def test_name_in_a_bucket_that_is_not_a_key_keeps_no_other_waiting(
         await bucket.put("rows.csv", ROWS, max_bytes=1000)
         report = await scan(admin)
         assert len(report["taken"]) == 1 and "is not a key" in report["error"]
+
+
+async def test_object_that_is_replaced_while_the_earlier_one_is_moved_is_not_deleted(
+    bucket_settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, _, _ = own_bucket(bucket_settings)
+    await bucket.put("rows.csv", ROWS, max_bytes=1000)
+    copy = bucket.copy
+
+    async def copy_and_replace(key: str, target: str) -> None:
+        await copy(key, target)
+        await bucket.put("rows.csv", b"title\n", max_bytes=1000)
+
+    monkeypatch.setattr(bucket, "copy", copy_and_replace)
+    place = BucketPlace(bucket)
+    (file,) = await place.arrivals()
+    await place.accept(file)
+    assert [(info.key, info.size) async for info in bucket.list("")] == [("rows.csv", 6)]
+
+
+async def test_objects_of_one_size_and_second_are_told_apart(
+    bucket_settings: dict[str, str],
+) -> None:
+    bucket, _, _ = own_bucket(bucket_settings)
+    identities = set()
+    for number in range(9):
+        await bucket.put("rows.csv", f"title\n{number}\n".encode(), max_bytes=1000)
+        identities |= {file.identity for file in await BucketPlace(bucket).arrivals()}
+    assert len(identities) == 9
 
 
 def place_of(ftp: FtpFolder) -> FtpPlace:

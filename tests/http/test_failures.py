@@ -53,6 +53,13 @@ async def failure(awaitable: Any) -> ItemError:
     return caught.value
 
 
+async def test_header_that_cannot_be_sent_is_not_shown(client: HttpClient, world: World) -> None:
+    """It may be a key with the line end of the file that it was in."""
+    error = await failure(client.get(world.url("/"), headers={"Authorization": "s3cret\n"}))
+    assert "Illegal header value" in str(error) and "s3cret" not in str(error)
+    assert error.__cause__ is None, "which quotes it"
+
+
 # A network that fails
 
 

@@ -19,6 +19,7 @@ from holdfast.sources.image_archives import (
     image_archive,
     unpacked,
 )
+from holdfast.tables.files import open_table
 from tests.pictures import gif, png
 
 
@@ -81,6 +82,18 @@ def test_what_is_not_an_image_is_said(tmp_path: Path) -> None:
     path.write_bytes(content)
     locked = image_archive(path)
     assert locked is not None and "password" in locked[0][BAD_ROW]
+
+
+def test_entry_without_a_name_spoils_no_other(tmp_path: Path) -> None:
+    """A name ends at its first NUL."""
+    for name in ("oak.png", "oak.csv"):
+        path = packed(tmp_path / "oak.zip", {name: b"title\noak\n", "?.txt": b""})
+        path.write_bytes(path.read_bytes().replace(b"?.txt", b"\0.txt"))
+        rows = image_archive(path)
+        if name == "oak.csv":
+            assert rows is None and open_table(path, {}).detected.columns == ("title",)
+        else:
+            assert rows is not None and rows[0]["name"] == name and BAD_ROW in rows[1]
 
 
 def test_zip_without_images_is_something_else(tmp_path: Path) -> None:

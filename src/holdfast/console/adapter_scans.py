@@ -60,7 +60,8 @@ class AdapterScans:
 
     async def look(self) -> None:
         """Scans what is due. Background work of every process that serves the API."""
-        for adapter in await self.console.adapters.due(list(self.new_jobs.pipelines)):
+        due = self.console.adapters.due(list(self.new_jobs.pipelines), _LEASE_SECONDS)
+        for adapter in await due:
             await self.scan(adapter)
 
     async def scan(self, adapter: Adapter) -> ScanReport:
@@ -133,8 +134,8 @@ class _Scan:
             async with asyncio.timeout(_LONGEST_FILE_SECONDS):
                 await self._handle(place, file, is_marked)
             self.failures.clear()
-        except PlaceTrouble as trouble:
-            self._said(str(trouble))
+        except (PlaceTrouble, TimeoutError) as trouble:
+            self._said(str(trouble) or f"{file.shown} takes longer than an hour")
             if not isinstance(trouble, FileTrouble):
                 self.failures.append(file.name)
             if len(self.failures) >= _MOST_FAILURES_IN_A_ROW:
@@ -169,9 +170,9 @@ class _Scan:
             await place.clear(f"{file.name}{self.adapter.marker}")
         if known.state is FileState.REFUSED:
             await place.refuse(file, known.error or "")
-            await adapters.forget_file(known, self.token)
         else:
             await place.accept(file)
+        await adapters.forget_file(known, self.token)
 
     def _is_whole(self, known: KnownFile, is_marked: bool) -> bool:
         if self.adapter.marker:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from holdfast.errors import NotThere, UserError
+from holdfast.files.places.contract import is_wanted
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
@@ -19,6 +20,7 @@ from holdfast.store.instants import parse_instant
 from holdfast.store.jobs import NewJob, create_job
 
 LONGEST_NAME = 100
+_LONGEST_TIME = 86_400.0
 _SCHEMES = ("ftp", "ftps")
 
 
@@ -124,6 +126,7 @@ class Adapters:
         rows = await tx.fetch("adapter_named", {"name": name, "scope": None})
         if not rows:
             raise unknown_adapter(name)
+        await tx.fetch("hold_adapter", {"id": rows[0]["id"]})
         await tx.run("remove_adapter_files", {"id": rows[0]["id"]})
         await tx.run("remove_adapter", {"id": rows[0]["id"]})
         await add_audit(tx, actor, "adapter.remove", None, name, {})
@@ -142,8 +145,10 @@ class Adapters:
         params = {"adapter_id": adapter.id, "limit": limit}
         return [_file(row) for row in await self._database.fetch("files_of_adapter", params)]
 
-    async def due(self, pipelines: Sequence[str]) -> list[Adapter]:
-        rows = await self._database.fetch("due_adapters", {"pipelines": list(pipelines)})
+    async def due(self, pipelines: Sequence[str], seconds: float) -> list[Adapter]:
+        """Those that no scanner holds; a lease is of `seconds`."""
+        params = {"pipelines": list(pipelines), "seconds": seconds}
+        rows = await self._database.fetch("due_adapters", params)
         return [_adapter(row) for row in rows]
 
     # Scanning. The process that holds the token of an adapter is its only scanner.
@@ -172,6 +177,8 @@ class Adapters:
     async def see_file(
         self, tx: Transaction, adapter: Adapter, identity: str, name: str, size: int
     ) -> KnownFile:
+        if not await tx.fetch("hold_adapter", {"id": adapter.id}):
+            raise unknown_adapter(adapter.name)  # it was removed during the scan
         key = {"adapter_id": adapter.id, "identity": identity}
         await tx.run("see_adapter_file", {**key, "name": name, "size": size})
         row = (await tx.fetch("adapter_file", key))[0]
@@ -198,7 +205,8 @@ class Adapters:
 
     @verb
     async def forget_file(self, tx: Transaction, file: KnownFile, token: str) -> None:
-        """After a file was set aside: if it is put back, it is looked at again."""
+        """After a file was moved away: one with its name, size and time is another, or was put
+        back, and is looked at again."""
         await tx.run("forget_adapter_file", {"id": file.id, "token": token})
 
     @verb
@@ -218,10 +226,12 @@ class Adapters:
 def check_adapter(new: NewAdapter) -> None:
     if not new.name or len(new.name) > LONGEST_NAME or not new.name.isprintable():
         raise UserError("the adapter needs a name", "For example: incoming.")
-    if new.settle_seconds < 0 or new.interval_seconds <= 0:
-        raise UserError("the times of an adapter are not negative")
+    if not (0 <= new.settle_seconds <= _LONGEST_TIME and 0 < new.interval_seconds <= _LONGEST_TIME):
+        raise UserError("the times of an adapter are between 0 seconds and a day")
     if new.marker and not new.marker.startswith("."):
         raise UserError(f"{new.marker!r} is not a suffix", "For example: .done")
+    if new.marker and not is_wanted(f"file{new.marker}"):
+        raise UserError(f"files that end in {new.marker} are left alone", "For example: .done")
     match new.kind:
         case AdapterKind.FTP:
             _check_server(new.address)

@@ -17,7 +17,7 @@ from holdfast.store.database import Database, verb
 from holdfast.store.deletion import mark_file
 from holdfast.store.driver import Transaction
 
-_ADAPTERS = ("delete_adapter_files_of_user", "delete_adapters_of_user")
+_ADAPTERS = ("hold_adapters_of_user", "delete_adapter_files_of_user", "delete_adapters_of_user")
 _OF_USER = (
     *_ADAPTERS,
     "delete_sessions_of_user",

@@ -141,11 +141,9 @@ class BucketStore:
             for found in listing["objects"]:
                 yield _info(found)
 
-    async def move(self, key: str, target: str) -> None:
-        """A copy, then the deletion: killed in between, both are there."""
+    async def copy(self, key: str, target: str) -> None:
         with self._failures(key):
             await obstore.copy_async(self._store, checked_key(key), checked_key(target))
-            await obstore.delete_async(self._store, key)
 
     async def delete(self, key: str) -> None:
         with self._failures(key):
@@ -222,7 +220,7 @@ async def _body(content: Content, meter: Meter, max_bytes: int, *, whole: bool) 
 
 
 def _info(found: Any) -> FileInfo:
-    return FileInfo(found["path"], found["size"], found["last_modified"])
+    return FileInfo(found["path"], found["size"], found["last_modified"], found["e_tag"] or "")
 
 
 def _reason(text: str) -> str:

@@ -77,7 +77,9 @@ class Wire:
         except TimeoutError as error:
             raise ItemError("TIMEOUT", f"{message.label}: no response in time") from error
         except h11.LocalProtocolError as error:
-            raise ItemError("INVALID_URL", f"{message.label}: cannot be sent ({error})") from error
+            raise ItemError(
+                "INVALID_URL", f"{message.label}: cannot be sent ({_without_value(error)})"
+            ) from None
         except (h11.RemoteProtocolError, OSError) as error:
             raise ItemError("NETWORK_ERROR", f"{message.label}: {error}") from error
 
@@ -168,6 +170,12 @@ async def _decoded(
         raise ItemError("NETWORK_ERROR", f"{message.label}: the body is incomplete") from error
     except ItemError as error:
         raise ItemError(error.code, f"{message.label}: {error.message}") from error
+
+
+def _without_value(error: Exception) -> str:
+    """The library quotes the value of a header, which may be a key."""
+    text = str(error)
+    return "Illegal header value" if "header value" in text else text
 
 
 def _too_large(message: Message, what: str) -> ItemError:

@@ -142,6 +142,7 @@ def _media_type(info: zipfile.ZipInfo) -> str | None:
 def _is_meant(info: zipfile.ZipInfo) -> bool:
     """Not folders, nor what programs add by themselves."""
     name = _path(info).name
-    if info.is_dir() or info.filename.startswith("__MACOSX/"):
+    # Not `is_dir()`: of an entry without a name, it raises an error.
+    if info.filename.endswith("/") or info.filename.startswith("__MACOSX/"):
         return False
     return not name.startswith(".") and name.lower() not in ("thumbs.db", "desktop.ini")

@@ -151,7 +151,7 @@ def _only_table(path: Path) -> str | None:
         return None
     if any(info.filename.startswith("xl/") for info in infos):
         return None
-    members = [info.filename for info in infos if not info.is_dir() and _counts(info.filename)]
+    members = [info.filename for info in infos if _counts(info.filename)]
     if len(members) == 1:
         return members[0]
     listed = ", ".join(members[:5]) + (" …" if len(members) > 5 else "")
@@ -163,8 +163,10 @@ def _only_table(path: Path) -> str | None:
 
 
 def _counts(name: str) -> bool:
-    """Leaves out what archivers of some systems add."""
+    """Leaves out folders, what has no name, and what archivers of some systems add."""
     parts = PurePosixPath(name).parts
+    if not parts or name.endswith("/"):
+        return False
     return "__MACOSX" not in parts and not parts[-1].startswith(".")
 
 

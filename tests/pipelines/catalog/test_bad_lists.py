@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import openpyxl
+import orjson
 import pytest
 from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
@@ -125,3 +128,37 @@ def test_list_none_of_whose_columns_is_known_is_said(tmp_path: Path) -> None:
     assert "No column is read as any of the fields" in words[-1] and "--column Foo=" in words[-1]
     known = reading_plan(detected, INPUTS, {}, {"Bar": "model"})["read_as"]
     assert "No column is read as item," in known[-1] and "model" not in known[-1]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_offer_is_chosen_on_the_page_only_if_it_is_still_that_one(server: ApiServer) -> None:
+    ada = await server.signed_in("ada")
+    titles = ("KitchenAid mixer 'A' \"x\"><b>&amp;", "KitchenAid mixer 'B' \"x\"><b>&amp;")
+    rows = [
+        loading.row_of(
+            product_of({"item_description": title, "price": price}, "USD"), "b", title, True, ""
+        )
+        for title, price in zip(titles, (10, 99), strict=True)
+    ]
+    await server.parts.store.database.write("load", partial(loading.save, rows=rows))
+    made = await ada.post(
+        "/api/jobs",
+        files={"file": ("list.csv", b"Item Description\nKitchenAid mixer x\n")},
+        data={"pipeline": "catalog"},
+    )
+    job = await ended(server, ada, made.json()["id"])
+    page = (await ada.get(f"/jobs/{job['id']}/items/1")).text
+    values = [unescape(value) for value in re.findall(r"name=\"value\" value='([^']*)'", page)]
+    offers = [orjson.loads(value) for value in values]
+    assert {offer["title"] for offer in offers} >= set(titles), page
+    offer = next(offer for offer in offers if offer["title"] == titles[1])
+    path = f"/jobs/{job['id']}/items/1"
+    form = {"kind": "choose", "version": "0", "csrf": ada.headers["X-CSRF-Token"]}
+    for stale in ({"price_minor": 1}, {"title": titles[0]}):
+        value = orjson.dumps(offer | stale).decode()
+        refused = await ada.post(f"{path}/ruling", data=form | {"value": value})
+        assert refused.status_code == 422 and "is another offer now" in refused.text
+    done = await ada.post(f"{path}/ruling", data=form | {"value": orjson.dumps(offer).decode()})
+    assert done.status_code == 303, done.text
+    (item,) = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
+    assert item["row"]["Price"] == 99.0

@@ -162,8 +162,21 @@ async def test_rows_do_not_wait_for_ever_for_a_shop_that_asks_for_patience(store
         wanted = [{"item_description": "Acme Kettle ZX1"}, {"item_description": "oak wardrobe"}]
         _, rows = await priced(store, wanted, make_catalog(silence_seconds=2))
     assert (rows[0]["Status"], rows[0]["Price"]) == ("Estimated", 50.0)
-    assert "busy has answered no request" in rows[0]["Reason"]
+    assert "busy has answered no search" in rows[0]["Reason"]
     assert rows[1]["item_status"] == "ERROR", "nobody knows that there is no market price"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_rows_do_not_wait_for_ever_for_a_shop_that_answers_only_numbers(store: Store) -> None:
+    wanted = {"item_description": "Acme Kettle ZX1", "gtin": "027242923782"}
+    async with World(address=HOSTS[0]) as busy:  # which has no page of that number: 404
+        busy.on("/s", lambda _: Answer(503, b"later", {"Retry-After": "1"}))
+        settings = {"url": busy.url("/s?q={query}", HOSTS[0]), "items": "results"}
+        numbers = busy.url("/p/{gtin}", HOSTS[0])
+        await add_shop(store, "busy", "json", identifier_url=numbers, **settings)
+        _, rows = await priced(store, [wanted] * 3, make_catalog(silence_seconds=2))
+    assert [row["item_status"] for row in rows] == ["ERROR"] * 3
+    assert all("busy has answered no" in row["error"] for row in rows)
 
 
 def test_silence_begins_again_with_an_answer_or_after_a_break() -> None:
@@ -173,7 +186,7 @@ def test_silence_begins_again_with_an_answer_or_after_a_break() -> None:
 
     def judged_after(seconds: float, trouble: ItemError | GateWait) -> bool:
         clock.advance(seconds)
-        return silences.judged("shop", trouble) is not trouble
+        return silences.judged("shop", "search", trouble) is not trouble
 
     assert [judged_after(0, wait), judged_after(99, wait)] == [False, False], "it was not asked"
     assert [judged_after(0, busy), judged_after(59, wait), judged_after(1, wait)] == [
@@ -181,8 +194,11 @@ def test_silence_begins_again_with_an_answer_or_after_a_break() -> None:
     ]  # fmt: skip
     assert judged_after(600, busy), "it was asked as soon as it allowed"
     assert not judged_after(4201, busy), "nothing was asked of it for a while"
-    silences.end("shop")
+    silences.end("shop", "search")
     assert [judged_after(0, busy), judged_after(61, busy)] == [False, True]
+    silences.end("shop", "search")
+    failed = ItemError("SERVER_ERROR", "once")
+    assert [judged_after(0, failed), judged_after(99, wait)] == [False, False], "nobody asked it"
 
 
 @pytest.mark.timeout(1200)
@@ -209,6 +225,30 @@ def test_address_of_an_offer_spoils_no_other_offer(url: Any) -> None:
     """`urlsplit` raises for the first one, which failed the row for all shops."""
     offer = offer_of(Shop("s", "json"), {"title": "t", "price": 1, "url": url}, "https://p", "USD")
     assert offer.url == (url if str(url).startswith("http") else "https://p")
+
+
+HTML_SHOP = StructuredData(Shop("s", "html"), CatalogOptions(), "https://s/{query}", "")
+OFFER = {"price": "50", "priceCurrency": "EUR"}
+RANGE = {"lowPrice": 45, "highPrice": 99}
+
+
+@pytest.mark.parametrize(
+    ("kind", "offers", "price"),
+    [
+        ("Product", OFFER, 5000),
+        ("http://schema.org/Product", OFFER, 5000),
+        (["Thing", "schema:Product"], [OFFER], 5000),
+        ("Product", {"@type": "AggregateOffer", **RANGE, "offers": [OFFER]}, 5000),
+        ("Product", {"@type": "AggregateOffer", **RANGE}, None),
+        ("Product", {"@type": "AggregateOffer", "lowPrice": 45, "highPrice": 45}, 4500),
+        ("Product", {"priceSpecification": [OFFER, {"name": "delivery"}]}, 5000),
+        ("Product", {"priceSpecification": [OFFER, {**OFFER, "price": 60}]}, None),
+    ],
+)
+def test_offers_are_read_as_shops_write_them(kind: Any, offers: Any, price: int | None) -> None:
+    block = {"@graph": [{"@type": kind, "name": "kettle", "offers": offers}]}
+    (offer,) = HTML_SHOP.offers_in([block], "https://s/")
+    assert offer.price_minor == price, offer.flaw
 
 
 class Offers(list[Any]):

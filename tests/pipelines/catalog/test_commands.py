@@ -103,6 +103,25 @@ def test_shops_and_catalogues_are_listed_and_removed(desk: Desk) -> None:
     assert "Kinds" in desk.fail("catalog", "shop", "bob", "--kind", "fax", "--url", address)
 
 
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("https://shop.example/{query.secret}", "unknown place"),
+        ("https://shop.example/{query!r}", "unknown place"),
+        ("https://shop.example/{query:>999999999}", "unknown place"),
+        ("https://shop.example/{query", "unknown place"),
+        ("https://shop.example/", "no place for what is looked for"),
+        ("https://{brand}.example/{query}", "no host, or one that rows choose"),
+        ("https://{query}", "no host, or one that rows choose"),
+        ("https:///{query}", "no host, or one that rows choose"),
+    ],
+)
+def test_address_of_a_shop_that_cannot_work_is_refused(
+    desk: Desk, address: str, problem: str
+) -> None:
+    assert problem in desk.fail("catalog", "shop", "acme", "--url", address)
+
+
 def test_accuracy_of_a_list_of_ones_own(desk: Desk) -> None:
     desk.write("mine.csv", "Item Description,Expected\nSony BRAVIA 55 inch TV,S1\nvase,\n")
     desk.write("theirs.csv", "SKU,Title,Price\nS1,Sony BRAVIA 55 inch 4K TV,699\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import numpy
 import pillow_heif
 import pytest
 from PIL import Image
@@ -108,6 +109,30 @@ async def test_child_has_no_secrets_in_its_environment(
     assert {pair.partition(b"=")[0].decode() for pair in environment.split(b"\0") if pair} == set(
         child_environment(**LEAN)
     )
+
+
+async def test_photographs_with_16_bits_and_of_several_views_are_read(
+    reader: PhotoReader, tmp_path: Path
+) -> None:
+    picture = photograph(DIGITS, random.Random(1))
+    grey = numpy.asarray(picture.convert("L")).astype(numpy.uint16) * 257
+    Image.fromarray(grey).save(tmp_path / "small.png")
+    Image.fromarray(grey.repeat(2, axis=0).repeat(2, axis=1)).save(tmp_path / "large.png")
+    large = picture.resize((9000, 7000))
+    large.save(tmp_path / "views.jpg", "MPO", save_all=True, append_images=[picture])
+    for name in ("small.png", "large.png", "views.jpg"):
+        photo = await reader.look(tmp_path / name)
+        assert photo.barcodes == (DIGITS,), name
+
+
+async def test_only_the_formats_of_photographs_are_opened(
+    reader: PhotoReader, tmp_path: Path
+) -> None:
+    """Pillow gives PostScript to Ghostscript, whatever the file is called."""
+    header = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n"
+    (tmp_path / "oak.jpg").write_text(header)
+    with pytest.raises(Failed, match="it is not an image"):
+        await reader.look(tmp_path / "oak.jpg")
 
 
 async def test_images_that_cannot_be_used_are_said(reader: PhotoReader, tmp_path: Path) -> None:

@@ -199,3 +199,17 @@ async def test_person_chooses_another_candidate_or_types_a_price(store: Store) -
         await decide(store, job_id, "edit", {"Price": 5, "Qty": 9}, 1)
     typed = await decide(store, job_id, "edit", {"Price": "649.50"}, 1)
     assert (typed["Price"], typed["Total Replacement Price"]) == (649.5, 1948.5)
+
+
+async def test_offer_that_a_person_chose_is_the_one_that_they_saw(store: Store) -> None:
+    """The row was processed again while they looked at it."""
+    await load(store, VACUUM, VACUUM | {"item_description": "Dyson V11 vacuum blue", "price": 700})
+    job_id, rows = await priced(store, [{"item_description": "dyson v11 vacuum"}])
+    offer = rows[0]["candidates"][0]
+    seen = {name: offer[name] for name in ("id", "provider", "title", "price_minor")}
+    with pytest.raises(UserError, match="is another offer now"):
+        await decide(store, job_id, "choose", seen | {"price_minor": 1})
+    with pytest.raises(UserError, match="is another offer now"):
+        await decide(store, job_id, "choose", seen | {"title": "Dyson V12"})
+    chosen = await decide(store, job_id, "choose", seen)
+    assert chosen["Price"] == offer["price_minor"] / 100

@@ -55,6 +55,20 @@ async def test_offer_of_another_shop_counts_though_one_refuses_for_good(store: S
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_key_from_the_environment_may_end_with_a_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_KEY", "s3cret\n")
+    async with World() as shop:
+        json_shop(shop, {"dyson": [{"title": "Dyson V11 cordless vacuum", "price": 599}]})
+        settings = {"url": shop.url("/search?q={query}"), "items": "results"}
+        await add_shop(store, "acme", "json", headers={"X-Key": "env:ACME_KEY"}, **settings)
+        _, rows = await priced(store, [{"item_description": "Dyson V11 cordless vacuum"}])
+        assert {request.headers["x-key"] for request in shop.asked("/search")} == {"s3cret"}
+    assert rows[0]["Status"] == "Found"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_offers_without_a_title_spoil_no_other_offer(store: Store) -> None:
     offer = {"title": "Dyson V11 cordless vacuum", "price": 599}
     async with World() as shop:

@@ -28,9 +28,11 @@ from   adapters
 where  name = :name and owner_id = coalesce(cast(:scope as text), owner_id);
 
 -- name: due_adapters
+-- What is further ahead than it can have been set is from before the clock was set back.
 select   @adapter_columns
 from     adapters
-where    enabled = 1 and due_at <= @now and (token is null or expires_at <= @now)
+where    enabled = 1 and (due_at <= @now or due_at > @after(interval_seconds))
+         and (token is null or expires_at <= @now or expires_at > @after(:seconds))
          and pipeline in (@each(:pipelines, text))
 order by due_at, id
 limit    20;
@@ -39,7 +41,7 @@ limit    20;
 -- Compare and set: of two that saw it free, one scans it.
 update adapters
 set    token = :token, expires_at = @after(:seconds)
-where  id = :id and (token is null or expires_at <= @now)
+where  id = :id and (token is null or expires_at <= @now or expires_at > @after(:seconds))
 returning id;
 
 -- name: renew_adapter
@@ -55,11 +57,18 @@ set    token = null, expires_at = null, scanned_at = @now, error = :error,
 where  id = :id and token = :token
 returning id;
 
+-- name: hold_adapter
+-- No file of it is seen while it is removed.
+select id from adapters where id = :id @for_update;
+
 -- name: remove_adapter_files
 delete from adapter_files where adapter_id = :id;
 
 -- name: remove_adapter
 delete from adapters where id = :id returning id;
+
+-- name: hold_adapters_of_user
+select id from adapters where owner_id = :name order by id @for_update;
 
 -- name: delete_adapter_files_of_user
 delete from adapter_files
@@ -69,10 +78,13 @@ where  adapter_id in (select id from adapters where owner_id = :name);
 delete from adapters where owner_id = :name;
 
 -- name: see_adapter_file
--- The first sight of a file is kept: how long it has been as it is.
+-- The first sight of a file is kept: how long it has been as it is. If the clock was set back, it
+-- begins again.
 insert into adapter_files (adapter_id, identity, name, size, state, seen_at, updated_at)
 values (:adapter_id, :identity, :name, :size, 'WAITING', @now, @now)
-on conflict (adapter_id, identity) do nothing;
+on conflict (adapter_id, identity) do update
+set seen_at = excluded.seen_at
+where adapter_files.seen_at > excluded.seen_at;
 
 -- name: adapter_file
 select id, state, sha256, file_id, job_id, error, @seconds_since(seen_at) as seconds
@@ -99,16 +111,17 @@ returning id;
 
 -- name: forget_adapter_file
 update adapter_files
-set    identity = identity || ' refused ' || cast(id as text)
+set    identity = identity || ' moved ' || cast(id as text)
 where  id = :id
        and exists (select 1 from adapters a
                    where  a.id = adapter_files.adapter_id and a.token = :token);
 
 -- name: hold_adapter_file
+-- The adapter too: another scanner leases it before this transaction or after it.
 select f.id
 from   adapter_files f join adapters a on a.id = f.adapter_id
 where  f.id = :id and f.job_id is null and a.token = :token
-@for_update_of(f);
+@for_update;
 
 -- name: files_of_adapter
 select   id, name, size, state, sha256, file_id, job_id, error, seen_at, updated_at

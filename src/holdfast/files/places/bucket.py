@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from holdfast.errors import FilesGone, TooLarge, UserError
 from holdfast.files.bucket import BucketStore
@@ -12,14 +12,16 @@ from holdfast.files.contract import stream_to
 from holdfast.files.places.contract import (
     DONE,
     FAILED,
+    LONGEST_IN_BUCKET,
     REASON,
     Arrived,
     FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
+    with_ending,
 )
-from holdfast.stored_files import Written
+from holdfast.stored_files import FileInfo, Written
 
 _LARGEST_REASON = 100_000
 
@@ -33,9 +35,7 @@ class BucketPlace:
     async def arrivals(self) -> list[Arrived]:
         try:
             found = [
-                Arrived(info.key, info.size, info.modified_at.isoformat())
-                async for info in self._store.list_level()
-                if is_wanted(info.key)
+                _arrived(info) async for info in self._store.list_level() if is_wanted(info.key)
             ]
         except (FilesGone, UserError) as error:
             raise PlaceTrouble(error.message) from None
@@ -54,25 +54,43 @@ class BucketPlace:
         await self._move(file, DONE)
 
     async def refuse(self, file: Arrived, reason: str) -> None:
-        key = await self._move(file, FAILED)
-        if key is not None:
+        name = await self._move(file, FAILED)
+        if name is not None:
             with _troubles():
-                await self._store.put(key + REASON, reason.encode(), max_bytes=_LARGEST_REASON)
+                reason_key = f"{FAILED}/{with_ending(name, REASON, LONGEST_IN_BUCKET)}"
+                await self._store.put(reason_key, reason.encode(), max_bytes=_LARGEST_REASON)
 
     async def clear(self, name: str) -> None:
         with _troubles():
             await self._store.delete(name)
 
     async def _move(self, file: Arrived, where: str) -> str | None:
+        """Its name there; None if it was moved before, or another file has its name now."""
         with _troubles():
-            info = await self._store.find(file.name)
-            if info is None or Arrived(file.name, info.size, info.modified_at.isoformat()) != file:
+            if not await self._is_as_listed(file):
                 return None
             number = 1
-            while await self._store.find(key := f"{where}/{numbered(file.name, number)}"):
+            while await self._store.find(key := f"{where}/{self._numbered(file, number)}"):
                 number += 1
-            await self._store.move(file.name, key)
-        return str(PurePosixPath(key))
+            # A copy, then the deletion: killed in between, both are there.
+            await self._store.copy(file.name, key)
+            if not await self._is_as_listed(file):
+                await self._store.delete(key)
+                return None
+            await self._store.delete(file.name)
+        return self._numbered(file, number)
+
+    async def _is_as_listed(self, file: Arrived) -> bool:
+        info = await self._store.find(file.name)
+        return info is not None and _arrived(info) == file
+
+    @staticmethod
+    def _numbered(file: Arrived, number: int) -> str:
+        return numbered(file.name, number, LONGEST_IN_BUCKET)
+
+
+def _arrived(info: FileInfo) -> Arrived:
+    return Arrived(info.key, info.size, f"{info.modified_at.isoformat()} {info.tag}".strip())
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from holdfast.stored_files import Written
 DONE, FAILED = "done", "failed"
 #: Written next to a file that was set aside.
 REASON = ".reason.txt"
+#: Bytes of a name.
+LONGEST_IN_FOLDER, LONGEST_IN_BUCKET = 255, 200
 _LONGEST_IDENTITY = 900
 _LONGEST_NAME = 200
 
@@ -79,9 +81,16 @@ def is_wanted(name: str) -> bool:
     return not name.startswith((".", "~")) and not name.endswith((".part", ".tmp", ".filepart"))
 
 
-def numbered(name: str, number: int) -> str:
+def numbered(name: str, number: int, longest: int = LONGEST_IN_FOLDER) -> str:
     """prices.csv, prices-2.csv, … for names that are taken."""
     if number == 1:
         return name
     path = PurePosixPath(name)
-    return f"{path.stem}-{number}{path.suffix}"
+    return with_ending(path.stem, f"-{number}{path.suffix}", longest)
+
+
+def with_ending(name: str, ending: str, longest: int = LONGEST_IN_FOLDER) -> str:
+    """Of a name that would be too long with it, the beginning."""
+    while name and len(f"{name}{ending}".encode("utf-8", "surrogateescape")) > longest:
+        name = name[:-1]
+    return f"{name}{ending}"

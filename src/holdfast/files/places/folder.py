@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import secrets
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +21,7 @@ from holdfast.files.places.contract import (
     PlaceTrouble,
     is_wanted,
     numbered,
+    with_ending,
 )
 from holdfast.stored_files import Written
 
@@ -68,7 +72,8 @@ class FolderPlace:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.is_file(follow_symlinks=False) and is_wanted(entry.name):
-                        found.append(_arrived(entry.name, entry.stat(follow_symlinks=False)))
+                        with suppress(FileNotFoundError):  # renamed or deleted since
+                            found.append(_arrived(entry.name, entry.stat(follow_symlinks=False)))
         except OSError as error:
             raise PlaceTrouble(f"the folder {folder} cannot be read: {error.strerror}") from None
         return sorted(found, key=lambda file: file.name)
@@ -98,9 +103,9 @@ class FolderPlace:
             # is written where. The descriptor is of the folder itself.
             target = os.open(folder / where, _OPEN_FOLDER)
             try:
-                name = _move_into(target, source)
-                if reason is not None:
-                    _write_into(target, name + REASON, f"{reason}\n".encode())
+                name = _move_into(target, source, file)
+                if name is not None and reason is not None:
+                    _write_into(target, with_ending(name, REASON), f"{reason}\n".encode())
             finally:
                 os.close(target)
         except FileNotFoundError:
@@ -109,12 +114,44 @@ class FolderPlace:
             raise FileTrouble(f"{file.shown} cannot be moved to {where}: {error}") from None
 
 
-def _move_into(folder: int, source: Path) -> str:
+def _move_into(folder: int, source: Path, file: Arrived) -> str | None:
+    """Its name there. None if another file has taken its place: that one stays, or is put back."""
     number = 1
     while _is_there(folder, name := numbered(source.name, number)):
         number += 1
-    os.rename(source, name, dst_dir_fd=folder)
-    return name
+    try:
+        os.rename(source, name, dst_dir_fd=folder)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        return name if _copy_into(folder, name, source, file) else None
+    if _arrived(file.name, os.stat(name, dir_fd=folder)) == file:
+        return name
+    with suppress(FileExistsError):  # one that came later still has replaced it
+        os.link(name, source, src_dir_fd=folder)
+        os.unlink(name, dir_fd=folder)
+    return None
+
+
+def _copy_into(folder: int, name: str, source: Path, file: Arrived) -> bool:
+    """To a folder on another device."""
+    part = f".{secrets.token_hex(8)}.part"
+    copy = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
+    try:
+        with os.fdopen(copy, "wb") as target, open(source, "rb", opener=_open_file) as stream:
+            shutil.copyfileobj(stream, target, BLOCK_BYTES)
+        is_same = _arrived(file.name, source.stat(follow_symlinks=False)) == file
+        if is_same:
+            os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+            source.unlink()
+        return is_same
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+
+
+def _open_file(path: str, _: int) -> int:
+    return os.open(path, _READ_FILE)
 
 
 def _is_there(folder: int, name: str) -> bool:

@@ -25,6 +25,7 @@ from holdfast.files.places.contract import (
     PlaceTrouble,
     is_wanted,
     numbered,
+    with_ending,
 )
 from holdfast.stored_files import Written
 
@@ -80,7 +81,8 @@ class FtpPlace:
         def refuse(ftp: ftplib.FTP) -> None:
             moved = _move(ftp, file, FAILED)
             if moved is not None:
-                ftp.storbinary(f"STOR {_sent(moved)}{REASON}", BytesIO(f"{reason}\n".encode()))
+                beside = f"{FAILED}/{with_ending(moved, REASON)}"
+                ftp.storbinary(f"STOR {_sent(beside)}", BytesIO(f"{reason}\n".encode()))
 
         await self._do(refuse)
 
@@ -146,7 +148,7 @@ def _list(ftp: ftplib.FTP) -> list[Arrived]:
     found = []
     for wire_name, facts in ftp.mlsd(facts=["type", "size", "modify"]):
         name = _received(wire_name)
-        if facts.get("type") == "file" and is_wanted(name) and "/" not in name:
+        if facts.get("type", "").lower() == "file" and is_wanted(name) and "/" not in name:
             found.append(Arrived(name, int(facts.get("size", 0)), facts.get("modify", "")))
             if len(found) >= _MOST_FILES:
                 break
@@ -174,12 +176,13 @@ def _fetch(
 
 
 def _move(ftp: ftplib.FTP, file: Arrived, where: str) -> str | None:
-    if file not in _list(ftp):
-        return None
+    """Its name there; None if it was moved before, or another file has its name now."""
     with suppress(ftplib.error_perm):
         ftp.mkd(where)
     taken = {_received(name) for name, _ in ftp.mlsd(where, facts=["type"])}
     names = (numbered(file.name, number) for number in count(1))
     name = next(name for name in names if name not in taken)
+    if file not in _list(ftp):  # last: nothing moves a file only if it is as it was
+        return None
     ftp.rename(_sent(file.name), _sent(f"{where}/{name}"))
-    return f"{where}/{name}"
+    return name

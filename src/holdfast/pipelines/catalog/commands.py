@@ -44,6 +44,7 @@ from holdfast.tables.files import TableFile, open_table
 app = typer.Typer(no_args_is_help=True)
 NAME = typer.Argument(..., metavar="NAME", help="Name of the shop.")
 _SEED = 20261116
+_LARGEST = 10**9
 _ROWS_OF_LIST = 250
 LIST = typer.Option(None, "--list", help="Labelled list; its column Expected names an SKU.")
 CATALOG = typer.Option(None, "--catalogue", help="The catalogue that it is looked up in.")
@@ -198,10 +199,14 @@ def shop(
         help="Sent with each request; VALUE may be env:VARIABLE. Can be repeated.",
     ),
     priority: int = typer.Option(
-        100, "--priority", help="Shops with a lower number are asked first."
+        100,
+        "--priority",
+        min=-_LARGEST,
+        max=_LARGEST,
+        help="Shops with a lower number are asked first.",
     ),
     cost: float = typer.Option(
-        0.0, "--cost", min=0, help="Cost of a request. Free shops are asked first."
+        0.0, "--cost", min=0, max=_LARGEST, help="Cost of a request. Free shops are asked first."
     ),
     currency: str = typer.Option("", "--currency", help="Currency of prices that do not name one."),
     untrusted: bool = typer.Option(False, "--untrusted", help="Its prices are only estimates."),

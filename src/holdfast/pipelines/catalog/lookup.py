@@ -79,9 +79,9 @@ class Lookup:
         except (ItemError, GateWait) as trouble:
             if not _says_no_such_product(trouble, query):
                 error = trouble
-                self.troubles.append(self.silences.judged(provider.shop.name, trouble))
+                self.troubles.append(self.silences.judged(provider.shop.name, query.kind, trouble))
         if error is None:
-            self.silences.end(provider.shop.name)
+            self.silences.end(provider.shop.name, query.kind)
         self._offers += [offer for offer in offers if words_of(offer.title)]
         if not isinstance(error, GateWait):  # the shop was not asked
             self.events.append(

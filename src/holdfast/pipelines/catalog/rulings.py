@@ -54,6 +54,12 @@ def _chosen(ruled: Ruled, product: Product) -> Json:
             f"there is no candidate {value!r}",
             f"Candidates: {', '.join(map(str, numbers))}." if numbers else "There are none.",
         )
+    seen = ruled.value if isinstance(ruled.value, dict) else {}
+    if any(candidate.get(name) != known for name, known in seen.items() if name != "id"):
+        raise UserError(
+            f"candidate {value} is another offer now: the row was processed again",
+            "Look at the row again.",
+        )
     if "price_minor" not in candidate:
         raise UserError(f"candidate {value} has no price", "Type one instead.")
     if candidate["currency"] != product.currency:

@@ -25,6 +25,11 @@ class Query:
     brand: str = ""
     model: str = ""
 
+    @property
+    def kind(self) -> str:
+        """What is asked for, for people."""
+        return "look-up of a number" if self.strategy == IDENTIFIER else "search"
+
 
 def identifier_query(product: Product) -> Query | None:
     if not (product.gtin or product.sku or product.model):

@@ -19,6 +19,8 @@ import orjson
 from holdfast.pipelines.catalog.photos import NO_MEMORY
 from holdfast.pipelines.catalog.photos.barcodes import article_numbers
 
+#: Pillow opens many more. One of them starts Ghostscript.
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "HEIF")
 _THUMBNAIL = (320, 320)
 _LARGEST_SIDE = 1600
 _TEXT_SIDE = 1280
@@ -98,22 +100,22 @@ class _Reader:
         """The photograph as it was taken, in grey; None if it was not larger."""
         from PIL import Image, ImageOps
 
-        image = Image.open(path)
+        image = Image.open(path, formats=_FORMATS)
         is_larger = max(image.size) > max(reduced.size) * _REDUCED
         if not is_larger or image.width * image.height > self._most_pixels:
             return None
         image.draft("L", image.size)
         ImageOps.exif_transpose(image, in_place=True)
-        return image if image.mode == "L" else image.convert("L")
+        return _in_8_bits(image, "L")
 
     def _opened(self, path: str) -> Any:
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         try:
-            image = Image.open(path)
+            image = Image.open(path, formats=_FORMATS)
         except UnidentifiedImageError:
             raise Unreadable("MEDIA_FORMAT_ERROR", "it is not an image") from None
-        if image.format == "JPEG":
+        if image.format in ("JPEG", "MPO"):
             # Decoded at a smaller size from the start: the whole of it is never in memory. Both
             # sides are named: the shorter one would keep it large.
             longest = max(image.size)
@@ -126,7 +128,7 @@ class _Reader:
             )
         image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))  # first: what follows makes copies
         ImageOps.exif_transpose(image, in_place=True)
-        return image if image.mode == "RGB" else image.convert("RGB")
+        return _in_8_bits(image, "RGB")
 
     def _text(self, image: Any) -> list[str]:
         """Lines from the largest letters to the smallest: what it is called comes first."""
@@ -156,11 +158,21 @@ def _reduced(image: Any, size: tuple[int, int]) -> Any:
     return ImageOps.contain(image, size) if max(image.size) > max(size) else image
 
 
+def _in_8_bits(image: Any, mode: str) -> Any:
+    """Pillow makes everything brighter than 255 white: of 16 bits, the upper ones are taken."""
+    import numpy
+    from PIL import Image
+
+    if image.mode.startswith("I"):
+        image = Image.fromarray((numpy.asarray(image) >> 8).astype(numpy.uint8))
+    return image if image.mode == mode else image.convert(mode)
+
+
 def _size_of(path: str, upright: Any) -> tuple[int, int]:
     """Of the photograph as it was taken, upright."""
     from PIL import Image
 
-    width, height = Image.open(path).size
+    width, height = Image.open(path, formats=_FORMATS).size
     is_turned = (width > height) is not (upright.width > upright.height)
     return (height, width) if is_turned else (width, height)
 

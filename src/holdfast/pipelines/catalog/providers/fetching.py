@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from string import Formatter
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from holdfast.pipelines.catalog.strategies import Query
 
 _FROM_ENVIRONMENT = "env:"
 PLACES = ("query", "gtin", "sku", "brand", "model")
+_PLACES = f"Places: {', '.join(map('{{{}}}'.format, PLACES))}."
 
 
 def checked_template(shop: Shop, name: str, required: bool = True) -> str:
@@ -29,19 +31,34 @@ def checked_template(shop: Shop, name: str, required: bool = True) -> str:
             f"the shop {shop.name} needs an address ({name}) that begins with https://",
             "For example: https://shop.example/search?q={query}",
         )
-    try:
-        filled = template.format(**dict.fromkeys(PLACES, ""))
-    except (KeyError, IndexError, ValueError):
+    host = template.partition("://")[2].partition("/")[0].partition("?")[0]
+    if not host or "{" in host:
         raise UserError(
-            f"the address ({name}) of the shop {shop.name} has an unknown place",
-            f"Places: {', '.join(map('{{{}}}'.format, PLACES))}.",
-        ) from None
-    if filled == template:
+            f"the address ({name}) of the shop {shop.name} has no host, or one that rows choose",
+            "For example: https://shop.example/search?q={query}",
+        )
+    places = _places(template)
+    if places is None or not places <= set(PLACES):
+        raise UserError(
+            f"the address ({name}) of the shop {shop.name} has an unknown place", _PLACES
+        )
+    if not places:
         raise UserError(
             f"the address ({name}) of the shop {shop.name} has no place for what is looked for",
-            f"Places: {', '.join(map('{{{}}}'.format, PLACES))}.",
+            _PLACES,
         )
     return template
+
+
+def _places(template: str) -> set[str] | None:
+    """None if they cannot be read, or have more in them than a name."""
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError:
+        return None
+    if any(form or conversion for _, _, form, conversion in parts):
+        return None
+    return {place for _, place, _, _ in parts if place is not None}
 
 
 def address(template: str, query: Query) -> str:
@@ -69,6 +86,7 @@ def headers_of(shop: Shop) -> dict[str, str]:
                     f"{shop.name}: the environment has no {reference}, which the header {name}"
                     " refers to",
                 )
+            value = value.strip()  # many come from files, with a line end
         headers[name] = str(value)
     return headers
 

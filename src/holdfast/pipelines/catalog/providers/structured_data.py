@@ -133,18 +133,26 @@ def _offers_of(product: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "gtin": next((product[name] for name in _NUMBERS if product.get(name)), None),
         "condition": product.get("itemCondition"),
     }
-    offers = product.get("offers") or []
+    for offer in _priced(product.get("offers")):
+        yield common | _offer(offer, product)
+
+
+def _priced(offers: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Each offer; those within an AggregateOffer instead of it, if it lists them."""
     for offer in offers if isinstance(offers, list) else [offers]:
-        if isinstance(offer, dict):
-            yield common | _offer(offer, product)
+        if isinstance(offer, dict) and depth <= _DEEPEST:
+            within = offer.get("offers")
+            if within:
+                yield from _priced(within, depth + 1)
+            else:
+                yield offer
 
 
 def _offer(offer: dict[str, Any], product: dict[str, Any]) -> dict[str, Any]:
-    specification = offer.get("priceSpecification")
-    price = specification if isinstance(specification, dict) else {}
+    specification = _specification(offer.get("priceSpecification"))
     return {
-        "price": offer.get("price", offer.get("lowPrice", price.get("price"))),
-        "currency": offer.get("priceCurrency", price.get("priceCurrency")),
+        "price": _price(offer, specification),
+        "currency": offer.get("priceCurrency") or specification.get("priceCurrency"),
         "availability": offer.get("availability"),
         "condition": offer.get("itemCondition") or product.get("itemCondition"),
         "url": offer.get("url") or product.get("url"),
@@ -152,9 +160,26 @@ def _offer(offer: dict[str, Any], product: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _specification(value: Any) -> dict[str, Any]:
+    """The one that has a price. Of several, none: one may be what it cost before."""
+    specifications = value if isinstance(value, list) else [value]
+    priced = [each for each in specifications if isinstance(each, dict) and "price" in each]
+    return priced[0] if len(priced) == 1 else {}
+
+
+def _price(offer: dict[str, Any], specification: dict[str, Any]) -> Any:
+    """A range, as of an AggregateOffer, stays one: its lower end is not the price."""
+    low, high = offer.get("lowPrice"), offer.get("highPrice")
+    if offer.get("price") is None and low is not None:
+        return low if high is None or str(high) == str(low) else f"{low} - {high}"
+    return specification.get("price") if offer.get("price") is None else offer["price"]
+
+
 def _is_a(value: dict[str, Any], kind: str) -> bool:
+    """Also by its whole address, http://schema.org/Product, or with a prefix, schema:Product."""
     kinds = value.get("@type")
-    return kind in kinds if isinstance(kinds, list) else kinds == kind
+    names = kinds if isinstance(kinds, list) else [kinds]
+    return any(str(name).rpartition("/")[2].rpartition(":")[2] == kind for name in names)
 
 
 def _name(value: Any) -> Any:
