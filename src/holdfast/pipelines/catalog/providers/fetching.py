@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from string import Formatter
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 from holdfast.errors import ItemError, UserError
-from holdfast.pipelines.catalog.normalising.gtin import article_number
+from holdfast.pipelines.catalog.normalising.gtin import article_number, as_printed
 from holdfast.pipelines.catalog.normalising.money import amount, currency_named
 from holdfast.pipelines.catalog.normalising.words import text_of
 from holdfast.pipelines.catalog.offers import Offer
@@ -17,6 +18,9 @@ from holdfast.pipelines.catalog.strategies import Query
 
 _FROM_ENVIRONMENT = "env:"
 PLACES = ("query", "gtin", "sku", "brand", "model")
+_NAMES_A_MAKER = "brand"  # not a product
+_NOT_IN_STOCK = ("outofstock", "soldout", "discontinued", "unavailable", "notavailable")
+_NO = ("false", "no", "0")
 
 
 def checked_template(shop: Shop, name: str, required: bool = True) -> str:
@@ -29,14 +33,13 @@ def checked_template(shop: Shop, name: str, required: bool = True) -> str:
             f"the shop {shop.name} needs an address ({name}) that begins with https://",
             "For example: https://shop.example/search?q={query}",
         )
-    try:
-        filled = template.format(**dict.fromkeys(PLACES, ""))
-    except (KeyError, IndexError, ValueError):
+    places = _places_in(template)
+    if places is None or places - set(PLACES):
         raise UserError(
             f"the address ({name}) of the shop {shop.name} has an unknown place",
             f"Places: {', '.join(map('{{{}}}'.format, PLACES))}.",
-        ) from None
-    if filled == template:
+        )
+    if not places:
         raise UserError(
             f"the address ({name}) of the shop {shop.name} has no place for what is looked for",
             f"Places: {', '.join(map('{{{}}}'.format, PLACES))}.",
@@ -44,15 +47,34 @@ def checked_template(shop: Shop, name: str, required: bool = True) -> str:
     return template
 
 
+def _places_in(template: str) -> set[str] | None:
+    """None if its braces do not match."""
+    try:
+        return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+    except ValueError:
+        return None
+
+
 def address(template: str, query: Query) -> str:
-    values = {
+    filled = _filled(query)
+    return template.format(**{place: quote(value, safe="") for place, value in filled.items()})
+
+
+def names_product(template: str, query: Query) -> bool:
+    """Whether one of the template's places that tell products apart can be filled."""
+    filled = _filled(query)
+    places = _places_in(template) or set()
+    return any(filled[place] for place in places - {_NAMES_A_MAKER})
+
+
+def _filled(query: Query) -> dict[str, str]:
+    return {
         "query": query.text,
-        "gtin": (query.gtin or "").lstrip("0"),
+        "gtin": as_printed(query.gtin) if query.gtin else "",
         "sku": query.sku,
         "brand": query.brand,
         "model": query.model,
     }
-    return template.format(**{name: quote(value, safe="") for name, value in values.items()})
 
 
 def headers_of(shop: Shop) -> dict[str, str]:
@@ -77,7 +99,6 @@ def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency:
     """An offer from what a reply says; a price that cannot be used is a flaw, said in words."""
     currency = currency_named(text_of(values.get("currency"))) or shop.currency or default_currency
     read = amount(values.get("price"), currency)
-    url = text_of(values.get("url"))
     return Offer(
         provider=shop.name,
         title=text_of(values.get("title")),
@@ -87,13 +108,24 @@ def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency:
         model=text_of(values.get("model")),
         gtin=article_number(values.get("gtin")).gtin,
         sku=text_of(values.get("sku")),
-        url=url if url.startswith(("https://", "http://")) else page,
+        url=_link(values.get("url"), page),
         shop=text_of(values.get("shop")) or shop.name,
         condition=condition_of(values.get("condition")),
         in_stock=is_in_stock(values.get("availability")),
         trusted=shop.trusted,
         flaw=read.problem,
     )
+
+
+def _link(url: Any, page: str) -> str:
+    """The page of an offer, also if its link is relative; else the page that was asked for."""
+    text = text_of(url) if isinstance(url, str) else ""
+    if text and not text.startswith(("https://", "http://")):
+        try:
+            text = urljoin(page, text)
+        except ValueError:
+            return page
+    return text if text.startswith(("https://", "http://")) else page
 
 
 def condition_of(value: Any) -> str:
@@ -106,4 +138,4 @@ def condition_of(value: Any) -> str:
 
 def is_in_stock(value: Any) -> bool:
     text = text_of(value).casefold().replace(" ", "").replace("_", "")
-    return not any(word in text for word in ("outofstock", "soldout", "discontinued"))
+    return text not in _NO and not any(word in text for word in _NOT_IN_STOCK)

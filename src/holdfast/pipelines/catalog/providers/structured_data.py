@@ -1,4 +1,4 @@
-"""A shop whose pages say what they offer: schema.org Product and Offer, as JSON-LD in the HTML."""
+"""A shop whose pages say what they offer: schema.org Product and Offer, as JSON-LD or microdata."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from holdfast.pipelines.catalog.providers.fetching import (
     address,
     checked_template,
     headers_of,
+    names_product,
     offer_of,
 )
+from holdfast.pipelines.catalog.providers.microdata import microdata
 from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query
 
 _MOST_OFFERS = 50
@@ -46,7 +48,7 @@ class StructuredData:
         )
 
     def answers(self, query: Query) -> bool:
-        return query.strategy != IDENTIFIER or bool(self.identifier_url)
+        return query.strategy != IDENTIFIER or names_product(self.identifier_url, query)
 
     async def offers(self, query: Query, ctx: Context) -> Sequence[Offer]:
         template = self.identifier_url if query.strategy == IDENTIFIER else self.url
@@ -58,7 +60,7 @@ class StructuredData:
             headers=headers_of(self.shop),
         )
         # In a thread: four million `<` take the parser ten seconds.
-        blocks = await asyncio.to_thread(linked_data, reply.text)
+        blocks = await asyncio.to_thread(schema_data, reply.text)
         if not blocks:
             raise ItemError(
                 "INVALID_RESPONSE", f"{self.shop.name}: the page has no schema.org data"
@@ -94,6 +96,14 @@ class _Scripts(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._within:
             self.texts[-1] += data
+
+
+def schema_data(html: str) -> list[Any]:
+    """JSON-LD if it has a product; shops that have microdata too say the same there."""
+    blocks = linked_data(html)
+    if any(next(products_in(block), None) for block in blocks):
+        return blocks
+    return blocks + microdata(html)
 
 
 def linked_data(html: str) -> list[Any]:
@@ -140,8 +150,7 @@ def _offers_of(product: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _offer(offer: dict[str, Any], product: dict[str, Any]) -> dict[str, Any]:
-    specification = offer.get("priceSpecification")
-    price = specification if isinstance(specification, dict) else {}
+    price = _current_price(offer.get("priceSpecification"))
     return {
         "price": offer.get("price", offer.get("lowPrice", price.get("price"))),
         "currency": offer.get("priceCurrency", price.get("priceCurrency")),
@@ -152,9 +161,22 @@ def _offer(offer: dict[str, Any], product: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _current_price(specification: Any) -> dict[str, Any]:
+    """Of a price, or of several: those with a type are former or suggested ones."""
+    several = specification if isinstance(specification, list) else [specification]
+    prices = [each for each in several if isinstance(each, dict)]
+    prices.sort(key=lambda each: "priceType" in each)
+    return prices[0] if prices else {}
+
+
 def _is_a(value: dict[str, Any], kind: str) -> bool:
+    """Types may be written as addresses: https://schema.org/Product, schema:Product."""
     kinds = value.get("@type")
-    return kind in kinds if isinstance(kinds, list) else kinds == kind
+    several = kinds if isinstance(kinds, list) else [kinds]
+    return any(
+        isinstance(each, str) and each.replace(":", "/").rsplit("/", 1)[-1] == kind
+        for each in several
+    )
 
 
 def _name(value: Any) -> Any:
