@@ -89,6 +89,15 @@ def test_nothing_is_wider_than_a_phone_nor_any_cell_as_long(
     assert (wide, long) == ([], [])
 
 
+def test_long_name_of_a_column_covers_nothing_on_a_phone(open_as: OpenAs, paths: list[str]) -> None:
+    page = open_as("axe", paths[3], viewport=PHONE)
+    cell = page.locator("table.grid td[data-label]:not(.cut)").last
+    height = "(td) => td.getBoundingClientRect().height"
+    one_line = cell.evaluate(height)
+    cell.evaluate("(td) => { td.dataset.label = 'Total Replacement Price of one piece'; }")
+    assert cell.evaluate(height) > one_line
+
+
 def test_menu_unfolds_on_a_phone(open_as: OpenAs, paths: list[str]) -> None:
     page = open_as("axe", "/jobs", viewport=PHONE)
     page.get_by_role("button", name="Menu").click()

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.columns import column_mapping
-from holdfast.pipelines.catalog.normalising.depreciation import amount_of, depreciation_of
+from holdfast.pipelines import catalog
+from holdfast.pipelines.catalog.normalising.depreciation import (
+    CATEGORIES,
+    OTHER,
+    amount_of,
+    depreciation_of,
+)
 from holdfast.pipelines.catalog.normalising.gtin import article_number, check_digit
 from holdfast.pipelines.catalog.normalising.money import amount
 from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
@@ -145,3 +152,9 @@ def test_depreciation_follows_the_category_then_the_words() -> None:
     assert depreciation_of("", "garden gnome").percent == 20
     assert amount_of(12345, 20) == 2469
     assert amount_of(5, 10) == 1  # half a cent is rounded up
+
+
+def test_depreciation_is_documented() -> None:
+    page = (Path(catalog.__file__).parent / "docs" / "reference.md").read_text()
+    lines = [f"| {each.name} | `{each.code}` | {each.percent} |" for each in (*CATEGORIES, OTHER)]
+    assert "\n".join(lines) in page
