@@ -304,7 +304,11 @@ async def test_wrong_password_is_said_and_not_shown(
         admin = await server.person("ada", "admin")
         await watch(admin, ftp.address, "ftp")
         error = (await scan(admin))["error"]
-    assert "530" in error and "wrong-one" not in error
+    assert error.startswith("127.0.0.1: 530") and "wrong-one" not in error
+    async with ApiServer(database_url, tmp_path / "other") as server:
+        everything = await (await server.person("eve", "admin")).post("/api/ingestion/scan")
+    assert everything.status_code == 200, everything.text
+    assert "INGEST_PASSWORDS has no password" in everything.json()["scans"][0]["error"]
 
 
 def own_bucket(bucket_settings: dict[str, str]) -> tuple[BucketStore, str, dict[str, str]]:

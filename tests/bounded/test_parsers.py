@@ -55,6 +55,14 @@ from holdfast.http.reply import Reply
 headers = httpx2.Headers({"content-type": "text/plain; charset=punycode"})
 assert len(Reply(200, "http://a/", headers, b"a-" + b"b" * 1_000_000).text) == 1_000_002
 """,
+    "page of a shop": """
+from holdfast.pipelines.catalog.providers.structured_data import products_in, schema_data
+worst = ["<a>" * 150_000 + "</b>" * 150_000, "<b itemscope><b itemprop=a>x" * 30_000,
+     "<b itemscope itemprop=offers>" * 30_000, "<b itemscope><b itemprop=a>" + "x<br>" * 200_000,
+     "<b itemscope itemtype=Product>" + "<b itemprop=offers itemscope></b>" * 30_000]
+for page in worst:
+    list(products_in(schema_data(page)))
+""",
     "deep JSON": """
 from holdfast.json_depth import is_too_deep
 assert is_too_deep("[" * 1_000 + "]" * 1_000)

@@ -106,6 +106,15 @@ def test_gates_with_budgets_fit_a_laptop(open_as: OpenAs, paths: list[str]) -> N
     assert page.get_by_role("link", name="Close …").is_visible()
 
 
+def test_long_name_of_a_column_covers_nothing_on_a_phone(open_as: OpenAs, paths: list[str]) -> None:
+    page = open_as("axe", paths[3], viewport=PHONE)
+    cell = page.locator("table.grid td[data-label]:not(.cut)").last
+    height = "(td) => td.getBoundingClientRect().height"
+    one_line = cell.evaluate(height)
+    cell.evaluate("(td) => { td.dataset.label = 'Total Replacement Price of one piece'; }")
+    assert cell.evaluate(height) > one_line
+
+
 def test_menu_unfolds_on_a_phone(open_as: OpenAs, paths: list[str]) -> None:
     page = open_as("axe", "/jobs", viewport=PHONE)
     page.get_by_role("button", name="Menu").click()

@@ -14,6 +14,22 @@ from tests.web.conftest import OpenAs, Watch
 LIST = "Product title;Brand\nchair;ACME\nmissing;ACME\nbroken leg;ACME\n=SUM(A1);ACME\n"
 
 
+def test_preview_and_dry_run_of_many_columns_scroll_within_the_page(
+    ada: str, open_as: OpenAs, tmp_path: Path
+) -> None:
+    path = tmp_path / "wide.csv"
+    names = ["title", *(f"A rather long name of column {number}" for number in range(30))]
+    path.write_text(f"{','.join(names)}\n{','.join(['broken leg'] * 31)}\n", encoding="utf-8")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.set_input_files("input[type=file]", path)
+    page.wait_for_url("**/new/files/**")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator("#dry-run tbody tr")).to_have_count(1)
+    for width in (1360, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_upload_to_export(ada: str, open_as: OpenAs, tmp_path: Path) -> None:
     path = tmp_path / "list.csv"
     path.write_text(LIST, encoding="utf-8")

@@ -21,6 +21,8 @@ from holdfast.errors import DatabaseGone, UnfitState, UserError
 from holdfast.store.idempotency import RequestKey
 from holdfast.tasks import end_tasks
 
+__all__ = ["IdempotentRoute", "RequestKey", "request_key"]
+
 HEADER = "Idempotency-Key"
 _RENEW_SECONDS = 4.0  # a request that is silent for 20 may be taken over
 _KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")

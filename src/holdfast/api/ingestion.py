@@ -92,9 +92,9 @@ async def index(person: Someone, parts: PartsOf) -> AdapterList:
 
 
 @router.post("/scan", summary="Scan for files now")
-async def scan(body: ScanBody, person: Operator, parts: PartsOf) -> ScanResults:
+async def scan(person: Operator, parts: PartsOf, body: ScanBody | None = None) -> ScanResults:
     """Files that are whole become jobs. Adapters are also scanned by themselves, at intervals."""
-    names = [] if body.name is None else [body.name]
+    names = [] if body is None or body.name is None else [body.name]
     reports = await scan_named(parts.scans, names, person.scope)
     return ScanResults(scans=[ScanResult.model_validate(report) for report in reports])
 

@@ -103,7 +103,7 @@ def second_table_note(layout: Layout) -> str | None:
     names = ", ".join(layout.other_header[:_MOST_NAMES])
     return (
         f"The row '{names}' looks like the header of a second table. Its rows are read as rows of"
-        " the first one; put it into a file or sheet of its own if they are something else."
+        " the first one; put it into its own file or sheet if they are something else."
     )
 
 

@@ -54,7 +54,7 @@ async def put(visit: AdminPost) -> Response:
 @router.post("/scan")
 async def scan(visit: OperatorPost) -> Response:
     name = (await fields(visit.request)).get("name") or None
-    scans = (await api.scan(ScanBody(name=name), visit.person, visit.parts)).scans
+    scans = (await api.scan(visit.person, visit.parts, ScanBody(name=name))).scans
     return visit.go("/ingestion", " ".join(map(_sentence, scans)) or "There is nothing to scan.")
 
 

@@ -39,7 +39,7 @@ def desk(holdfast_command: HoldfastCommand) -> Desk:
     desk = Desk(holdfast_command)
     desk.write("shop.csv", SHOP)
     loaded = desk.holdfast("catalog", "load", "shop.csv")
-    assert "2 products: shop" in loaded.stderr, loaded.stderr
+    assert "Loaded 2 products: shop" in loaded.stderr, loaded.stderr
     return desk
 
 
@@ -96,6 +96,14 @@ def test_shops_and_catalogues_are_listed_and_removed(desk: Desk) -> None:
     assert [shop["name"] for shop in shops] == ["local", "acme"]
     acme = next(shop for shop in shops if shop["name"] == "acme")
     assert acme["kind"] == "json" and not acme["trusted"]
+    desk.succeed("catalog", "switch-shop", "acme", "off")
+    desk.succeed("catalog", "switch-shop", "local", "off")
+    switched = json.loads(desk.succeed("catalog", "shops", "--json"))
+    assert [shop.pop("enabled") for shop in switched] == [0, 0]
+    assert switched[1] == {name: acme[name] for name in acme if name != "enabled"}
+    desk.succeed("catalog", "switch-shop", "local", "on")
+    assert "no shop 'bob'" in desk.fail("catalog", "switch-shop", "bob", "on")
+    assert "on or off" in desk.fail("catalog", "switch-shop", "acme", "of")
     desk.succeed("catalog", "drop-shop", "acme")
     assert "acme" in desk.fail("catalog", "drop-shop", "acme")
     desk.succeed("catalog", "unload", "shop")

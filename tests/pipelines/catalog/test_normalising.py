@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.columns import column_mapping
-from holdfast.pipelines.catalog.normalising.depreciation import amount_of, depreciation_of
+from holdfast.pipelines import catalog
+from holdfast.pipelines.catalog.normalising.depreciation import (
+    CATEGORIES,
+    OTHER,
+    amount_of,
+    depreciation_of,
+)
 from holdfast.pipelines.catalog.normalising.gtin import article_number, check_digit
 from holdfast.pipelines.catalog.normalising.money import amount
 from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
@@ -78,6 +85,9 @@ def test_check_digit_finds_every_single_wrong_digit() -> None:
         (".5", 50, "USD"),
         ("25,990,000 ₫", 25990000, "VND"),
         ("1.234.567,89", 123456789, "USD"),
+        ("10 000", 1000000, "USD"),
+        ("$450 CAD", 45000, "CAD"),
+        ("$450 each", 45000, "USD"),
     ],
 )
 def test_prices_are_minor_units(value: Any, minor: int, currency: str) -> None:
@@ -98,6 +108,12 @@ def test_prices_are_minor_units(value: Any, minor: int, currency: str) -> None:
         ("1.299", "not clearly"),
         ("call us", "not clearly"),
         ("12 or 13", "not clearly"),
+        ("5 10", "not clearly"),
+        ("12,345 678", "not clearly"),
+        ("12,34.56", "not clearly"),
+        ("1.2.3,4", "not clearly"),
+        ("$420 or so", "not clearly"),
+        ("€20 USD", "not clearly"),
         ("nan", "not clearly"),
         ("=A1*2", "not clearly"),
     ],
@@ -145,3 +161,9 @@ def test_depreciation_follows_the_category_then_the_words() -> None:
     assert depreciation_of("", "garden gnome").percent == 20
     assert amount_of(12345, 20) == 2469
     assert amount_of(5, 10) == 1  # half a cent is rounded up
+
+
+def test_depreciation_is_documented() -> None:
+    page = (Path(catalog.__file__).parent / "docs" / "reference.md").read_text()
+    lines = [f"| {each.name} | `{each.code}` | {each.percent} |" for each in (*CATEGORIES, OTHER)]
+    assert "\n".join(lines) in page

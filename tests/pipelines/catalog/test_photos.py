@@ -190,7 +190,8 @@ async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -
         assert [item["status"] for item in items] == ["DONE", "DONE", "DONE", "ERROR", "ERROR"]
         assert [row.get("Price") for row in rows[:3]] == [12.5, 12.5, 599.0]
         assert "The same photograph as row" in rows[0]["Reason"] + rows[1]["Reason"]
-        assert f"Barcode {DIGITS}" in rows[0]["Reason"]
+        assert rows[0]["Reason"].startswith(f"Photograph one.jpg. Barcode {DIGITS}")
+        assert rows[0]["Description"] == rows[0]["candidates"][0]["title"]
         assert rows[2]["Reason"].startswith("Photograph words.jpg")
         assert items[3]["errorMessage"] == "cut.jpg: it is cut off: the rest is missing"
         failed = await ada.get(f"/jobs/{job['id']}/items/4")

@@ -179,7 +179,7 @@ async def test_shop_that_is_down_does_not_hold_up_what_another_has(store: Store)
 
 async def decide(store: Store, job_id: int, kind: str, value: Any, version: int = 0) -> Any:
     console, job = open_console(store), await store.reads.job(job_id)
-    new = NewRuling(RulingKind(kind), value, "", "ann", version)
+    new = NewRuling(RulingKind(kind), value, "as on its receipt", "ann", version)
     await console.rulings.rule(job, 1, new, make_catalog().ruling)
     return result_of((await items_of(store, job_id))[0])
 
@@ -199,6 +199,11 @@ async def test_person_chooses_another_candidate_or_types_a_price(store: Store) -
         await decide(store, job_id, "edit", {"Price": 5, "Qty": 9}, 1)
     typed = await decide(store, job_id, "edit", {"Price": "649.50"}, 1)
     assert (typed["Price"], typed["Total Replacement Price"]) == (649.5, 1948.5)
+    assert typed["Reason"] == "priced by ann: as on its receipt"
+    rejected = await decide(store, job_id, "reject", None, 2)
+    assert (rejected["Status"], rejected["Price"]) == ("No Market Price", None)
+    assert rejected["Pricer"] is None, "nobody priced it"
+    assert rejected["Reason"] == "rejected by ann: as on its receipt"
 
 
 async def test_offer_that_a_person_chose_is_the_one_that_they_saw(store: Store) -> None:

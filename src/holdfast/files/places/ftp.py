@@ -122,7 +122,7 @@ class FtpPlace:
             # The server refused one thing; the connection works.
             is_refusal = is_ready and isinstance(error, ftplib.error_perm | ValueError)
             raise (FileTrouble if is_refusal else PlaceTrouble)(
-                f"{server.host}: {_reason(error, text)}"
+                f"{server.host}: {_reason(error, text)}{_advice(server, error)}"
             ) from None
         finally:
             with suppress(*ftplib.all_errors):
@@ -132,7 +132,15 @@ class FtpPlace:
 def _reason(error: Exception, text: str) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return f"{type(error).__name__}: {text}" if text else "the connection broke"
+    return text or "the connection broke"
+
+
+def _advice(server: FtpServer, error: Exception) -> str:
+    """A server says only that it does not let anyone in."""
+    is_refused = isinstance(error, ftplib.error_perm) and str(error).startswith("530")
+    if server.password or not is_refused:
+        return ""
+    return " HOLDFAST_INGEST_PASSWORDS has no password for this adapter."
 
 
 def _received(text: str) -> str:

@@ -87,7 +87,7 @@ def load(
 
     finds_misspelt = run_async(main())
     _require_products(loaded, table)
-    errors.print(f"{loaded.products:,} products: {name}", markup=False)
+    errors.print(f"Loaded {loaded.products:,} products: {name}", markup=False)
     if not finds_misspelt and settings.database_url.startswith("postgres"):
         errors.print(
             "  PostgreSQL has no pg_trgm, so products are found by exact words only. A"
@@ -210,7 +210,7 @@ def shop(
     ),
     currency: str = typer.Option("", "--currency", help="Currency of prices that do not name one."),
     untrusted: bool = typer.Option(False, "--untrusted", help="Its prices are only estimates."),
-    off: bool = typer.Option(False, "--off", help="Add it without asking it."),
+    off: bool = typer.Option(False, "--off", help="Add it switched off."),
 ) -> None:
     """Add a shop, or replace it. `local` is the catalogue of `holdfast catalog load`."""
     settings = settings_from_environment()
@@ -236,7 +236,39 @@ def shop(
             )
 
     run_async(main())
-    errors.print(f"The shop {name} is {'off' if off else 'asked'}.", markup=False)
+    errors.print(f"Saved the shop {name}{', switched off' if off else ''}.", markup=False)
+
+
+@app.command("switch-shop")
+def switch_shop(
+    name: str = NAME,
+    state: str = typer.Argument(..., metavar="on|off", help="Whether it is asked."),
+) -> None:
+    """Switch a shop on or off without changing its settings."""
+    if state not in ("on", "off"):
+        raise UserError(f"a shop is on or off, not {state!r}")
+    settings = settings_from_environment()
+    ensure_schema(settings)
+
+    async def main() -> bool:
+        async with opened_store(settings) as store:
+            rows = with_local(await store.fetch("catalog_providers"))
+            shop = next((row for row in rows if row["name"] == name), None)
+            if shop is None:
+                return False
+            row = shop | {"enabled": int(state == "on"), "trusted": int(shop["trusted"])}
+            await store.database.write(
+                "catalog_shop", lambda tx: tx.take("catalog_save_provider", row)
+            )
+            return True
+
+    if not run_async(main()):
+        raise _no_shop(name)
+    errors.print(f"Switched the shop {name} {state}.", markup=False)
+
+
+def _no_shop(name: str) -> UserError:
+    return UserError(f"there is no shop {name!r}", "`holdfast catalog shops` lists them.")
 
 
 @app.command("drop-shop")
@@ -252,8 +284,8 @@ def drop_shop(name: str = NAME) -> None:
             return bool(rows)
 
     if not run_async(main()):
-        raise UserError(f"there is no shop {name!r}", "`holdfast catalog shops` lists them.")
-    errors.print(f"The shop {name} is removed.", markup=False)
+        raise _no_shop(name)
+    errors.print(f"Removed the shop {name}.", markup=False)
 
 
 def _currency(text: str) -> str:

@@ -113,9 +113,9 @@ class Catalog(Pipeline):
             choice, result = Choice(Status.NONE, "nothing can be read on it"), None
             if product is not None:
                 choice, result = await self._look_up(product, ctx, effects)
-                if choice.offer is not None:  # the name of a file says nothing of its category
+                if choice.offer is not None:  # the name of a file says nothing of what it shows
                     shown = replace(product, item_description=choice.offer.title)
-                    result |= priced(shown, choice.price_minor)
+                    result |= priced(shown, choice.price_minor) | {"Description": shown.label}
             if not choice.is_priced and self._options.read_text:
                 lines, unread = await self._text_on(path, result is not None)
                 printed = from_text(lines, currency)

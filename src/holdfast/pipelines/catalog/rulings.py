@@ -24,7 +24,7 @@ def changes(ruled: Ruled, currency: str) -> Mapping[str, Any] | None:
     if ruled.kind is RulingKind.EDIT and isinstance(ruled.value, dict) and "Price" in ruled.value:
         return _named(ruled, product) | _typed(ruled, product)
     if ruled.kind is RulingKind.REJECT:
-        return _no_price(product)
+        return _no_price(ruled, product)
     return None
 
 
@@ -67,15 +67,18 @@ def _chosen(ruled: Ruled, product: Product) -> Json:
             f"candidate {value} has a price in {candidate['currency']}, not {product.currency}",
             "Type the converted price instead.",
         )
+    described: Json = {}
     if "_images" in ruled.job.options:
         product = replace(product, category="", item_description=candidate["title"])
+        described = {"Description": product.label}
     return {
+        **described,
         **priced(product, candidate["price_minor"]),
         "Status": str(Status.FOUND),
         "Replacement Source": candidate.get("shop") or candidate["provider"],
         "URL": candidate.get("url"),
         "Pricer": ruled.author,
-        "Reason": f"chosen by {ruled.author}",
+        "Reason": _why("chosen", ruled),
     }
 
 
@@ -104,16 +107,22 @@ def _typed(ruled: Ruled, product: Product) -> Json:
         "Replacement Source": None,  # the offer has another price
         "URL": None,
         "Pricer": ruled.author,
-        "Reason": f"priced by {ruled.author}",
+        "Reason": _why("priced", ruled),
     }
     return {**own, **ruled.value, **follow}
 
 
-def _no_price(product: Product) -> Json:
+def _why(what: str, ruled: Ruled) -> str:
+    """By whom, and what that person gave as the reason."""
+    return f"{what} by {ruled.author}" + (f": {ruled.reason}" if ruled.reason else "")
+
+
+def _no_price(ruled: Ruled, product: Product) -> Json:
     return {
         **priced(product, None),
         "Status": str(Status.NONE),
         "Replacement Source": None,
         "URL": None,
-        "Reason": "rejected",
+        "Pricer": None,
+        "Reason": _why("rejected", ruled),
     }

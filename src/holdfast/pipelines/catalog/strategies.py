@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from holdfast.pipelines.catalog.normalising.gtin import as_printed
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.remarks import described
 from holdfast.pipelines.catalog.normalising.words import telling_words
@@ -34,7 +35,7 @@ class Query:
 def identifier_query(product: Product) -> Query | None:
     if not (product.gtin or product.sku or product.model):
         return None
-    parts = (product.gtin.lstrip("0") if product.gtin else "", product.sku)
+    parts = (as_printed(product.gtin) if product.gtin else "", product.sku)
     model = f"{product.brand} {product.model}".strip() if product.model else ""
     text = next(filter(None, (*parts, model)))
     return Query(

@@ -50,6 +50,12 @@ def check_digit(digits: str) -> int:
     return -weighted % 10
 
 
+def as_printed(gtin: str) -> str:
+    """14 digits as they are below a barcode: a UPC has 12, leading zeros included."""
+    digits = gtin.lstrip("0")
+    return digits.zfill(next(length for length in _LENGTHS if len(digits) <= length))
+
+
 def _checked(digits: str) -> ArticleNumber:
     if len(digits) not in _LENGTHS:
         if len(digits) < _LENGTHS[0] or len(digits) > _DIGITS:

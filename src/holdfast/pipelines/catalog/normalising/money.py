@@ -25,6 +25,8 @@ _MOST = Decimal(10_000_000)
 #: Currencies of which everyday things cost thousands and millions.
 _SMALL_UNITS = frozenset({"VND", "IDR", "KRW", "JPY", "CLP", "COP", "HUF", "ISK", "IRR", "LBP"})
 _LONGEST = 40
+#: What may stand behind a price that is for one piece.
+_FOR_ONE = frozenset(("each", "ea", "ea.", "/ea", "/each", "per item", "per piece"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +108,15 @@ def _split(text: str) -> tuple[str | None, str]:
     if head.strip() in ("-", "+"):
         head, start = "", text.index(head.strip())
     sign = "-" if head.strip().startswith("-") else ""
-    for part in (head.strip().lstrip("-+").strip(), tail.strip()):
-        if part:
-            currency = currency_named(part)
-            return (currency, sign + text[start:end]) if currency else (None, text)
-    return None, sign + text[start:end]
+    before, after = head.strip().lstrip("-+").strip(), tail.strip()
+    if after.casefold() in _FOR_ONE:
+        after = ""
+    named = [currency_named(part) for part in (before, after) if part]
+    if len(named) == 2 and before == "$" and str(named[1]).endswith("D"):  # $450 CAD
+        named = named[1:]
+    if None in named or len(set(named)) > 1:
+        return None, text
+    return named[0] if named else None, sign + text[start:end]
 
 
 def _has(text: str) -> bool:
@@ -119,15 +125,20 @@ def _has(text: str) -> bool:
 
 def _plain(number: str) -> str | None:
     """With a point before the decimals and nothing else; None if that would be a guess."""
-    compact = number.replace(" ", "").replace("'", "").replace("’", "")
-    sign = compact[:1] if compact[:1] in "+-" else ""
-    body = compact[len(sign) :]
+    spaced = number.strip().replace("'", " ").replace("’", " ")
+    sign = spaced[:1] if spaced[:1] in "+-" else ""
+    first, *groups = spaced[len(sign) :].split() or [""]
+    if groups and not (first.isdecimal() and len(first) <= 3 and all(map(_is_group, groups))):
+        return None
+    body = "".join((first, *groups))
     if not body or not all(char.isdecimal() or char in ".," for char in body):
         return None
     point, comma = body.rfind("."), body.rfind(",")
     if point >= 0 and comma >= 0:
         decimal, thousands = (".", ",") if point > comma else (",", ".")
-        return sign + body.replace(thousands, "").replace(decimal, ".")
+        before, _, decimals = body.partition(decimal)
+        is_clear = decimals.isdecimal() and all(map(_is_group, before.split(thousands)[1:]))
+        return f"{sign}{before.replace(thousands, '')}.{decimals}" if is_clear else None
     mark = "." if point >= 0 else ","
     parts = body.split(mark)
     if len(parts) > 2:
@@ -137,3 +148,8 @@ def _plain(number: str) -> str | None:
         # 1,299 is a thousand where points are decimals; 1.299 may be either.
         return sign + "".join(parts) if mark == "," else None
     return sign + body.replace(",", ".")
+
+
+def _is_group(part: str) -> bool:
+    """Three digits, and no fourth."""
+    return part[:3].isdecimal() and len(part) >= 3 and not part[3:4].isdecimal()

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from string import Formatter
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 from holdfast.errors import ItemError, UserError
-from holdfast.pipelines.catalog.normalising.gtin import article_number
+from holdfast.pipelines.catalog.normalising.gtin import article_number, as_printed
 from holdfast.pipelines.catalog.normalising.money import amount, currency_named
 from holdfast.pipelines.catalog.normalising.words import text_of
 from holdfast.pipelines.catalog.offers import Offer
@@ -19,6 +19,9 @@ from holdfast.pipelines.catalog.strategies import Query
 _FROM_ENVIRONMENT = "env:"
 PLACES = ("query", "gtin", "sku", "brand", "model")
 _PLACES = f"Places: {', '.join(map('{{{}}}'.format, PLACES))}."
+_NAMES_A_MAKER = "brand"  # not a product
+_NOT_IN_STOCK = ("outofstock", "soldout", "discontinued", "unavailable", "notavailable")
+_NO = ("false", "no", "0")
 
 
 def checked_template(shop: Shop, name: str, required: bool = True) -> str:
@@ -62,14 +65,25 @@ def _places(template: str) -> set[str] | None:
 
 
 def address(template: str, query: Query) -> str:
-    values = {
+    filled = _filled(query)
+    return template.format(**{place: quote(value, safe="") for place, value in filled.items()})
+
+
+def names_product(template: str, query: Query) -> bool:
+    """Whether one of the template's places that tell products apart can be filled."""
+    filled = _filled(query)
+    places = _places(template) or set()
+    return any(filled[place] for place in places - {_NAMES_A_MAKER})
+
+
+def _filled(query: Query) -> dict[str, str]:
+    return {
         "query": query.text,
-        "gtin": (query.gtin or "").lstrip("0"),
+        "gtin": as_printed(query.gtin) if query.gtin else "",
         "sku": query.sku,
         "brand": query.brand,
         "model": query.model,
     }
-    return template.format(**{name: quote(value, safe="") for name, value in values.items()})
 
 
 def headers_of(shop: Shop) -> dict[str, str]:
@@ -95,7 +109,6 @@ def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency:
     """An offer from what a reply says; a price that cannot be used is a flaw, said in words."""
     currency = currency_named(text_of(values.get("currency"))) or shop.currency or default_currency
     read = amount(values.get("price"), currency)
-    url = text_of(values.get("url"))
     return Offer(
         provider=shop.name,
         title=text_of(values.get("title")),
@@ -105,13 +118,24 @@ def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency:
         model=text_of(values.get("model")),
         gtin=article_number(values.get("gtin")).gtin,
         sku=text_of(values.get("sku")),
-        url=url if url.startswith(("https://", "http://")) else page,
+        url=_link(values.get("url"), page),
         shop=text_of(values.get("shop")) or shop.name,
         condition=condition_of(values.get("condition")),
         in_stock=is_in_stock(values.get("availability")),
         trusted=shop.trusted,
         flaw=read.problem,
     )
+
+
+def _link(url: Any, page: str) -> str:
+    """The page of an offer, also if its link is relative; else the page that was asked for."""
+    text = text_of(url) if isinstance(url, str) else ""
+    if text and not text.startswith(("https://", "http://")):
+        try:
+            text = urljoin(page, text)
+        except ValueError:
+            return page
+    return text if text.startswith(("https://", "http://")) else page
 
 
 def condition_of(value: Any) -> str:
@@ -124,4 +148,4 @@ def condition_of(value: Any) -> str:
 
 def is_in_stock(value: Any) -> bool:
     text = text_of(value).casefold().replace(" ", "").replace("_", "")
-    return not any(word in text for word in ("outofstock", "soldout", "discontinued"))
+    return text not in _NO and not any(word in text for word in _NOT_IN_STOCK)

@@ -15,6 +15,7 @@ from holdfast.pipelines.catalog.providers.fetching import (
     address,
     checked_template,
     headers_of,
+    names_product,
     offer_of,
 )
 from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query
@@ -57,7 +58,7 @@ class JsonApi:
         )
 
     def answers(self, query: Query) -> bool:
-        return query.strategy != IDENTIFIER or bool(self.identifier_url)
+        return query.strategy != IDENTIFIER or names_product(self.identifier_url, query)
 
     async def offers(self, query: Query, ctx: Context) -> Sequence[Offer]:
         template = self.identifier_url if query.strategy == IDENTIFIER else self.url

@@ -1,4 +1,4 @@
-"""A shop whose pages say what they offer: schema.org Product and Offer, as JSON-LD in the HTML."""
+"""A shop whose pages say what they offer: schema.org Product and Offer, as JSON-LD or microdata."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from holdfast.pipelines.catalog.providers.fetching import (
     address,
     checked_template,
     headers_of,
+    names_product,
     offer_of,
 )
+from holdfast.pipelines.catalog.providers.microdata import microdata
 from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query
 
 _MOST_OFFERS = 50
@@ -46,7 +48,7 @@ class StructuredData:
         )
 
     def answers(self, query: Query) -> bool:
-        return query.strategy != IDENTIFIER or bool(self.identifier_url)
+        return query.strategy != IDENTIFIER or names_product(self.identifier_url, query)
 
     async def offers(self, query: Query, ctx: Context) -> Sequence[Offer]:
         template = self.identifier_url if query.strategy == IDENTIFIER else self.url
@@ -58,7 +60,7 @@ class StructuredData:
             headers=headers_of(self.shop),
         )
         # In a thread: four million `<` take the parser ten seconds.
-        blocks = await asyncio.to_thread(linked_data, reply.text)
+        blocks = await asyncio.to_thread(schema_data, reply.text)
         if not blocks:
             raise ItemError(
                 "INVALID_RESPONSE", f"{self.shop.name}: the page has no schema.org data"
@@ -94,6 +96,14 @@ class _Scripts(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._within:
             self.texts[-1] += data
+
+
+def schema_data(html: str) -> list[Any]:
+    """JSON-LD if it has a product; shops that have microdata too say the same there."""
+    blocks = linked_data(html)
+    if any(next(products_in(block), None) for block in blocks):
+        return blocks
+    return blocks + microdata(html)
 
 
 def linked_data(html: str) -> list[Any]:
@@ -161,10 +171,11 @@ def _offer(offer: dict[str, Any], product: dict[str, Any]) -> dict[str, Any]:
 
 
 def _specification(value: Any) -> dict[str, Any]:
-    """The one that has a price. Of several, none: one may be what it cost before."""
+    """The current price: those with a type are former or suggested ones. Of several, none."""
     specifications = value if isinstance(value, list) else [value]
     priced = [each for each in specifications if isinstance(each, dict) and "price" in each]
-    return priced[0] if len(priced) == 1 else {}
+    current = [each for each in priced if "priceType" not in each] or priced
+    return current[0] if len(current) == 1 else {}
 
 
 def _price(offer: dict[str, Any], specification: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
-from holdfast.api.idempotency import IdempotentRoute, request_key
+from holdfast.api.idempotency import IdempotentRoute, RequestKey, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.shapes import Id
@@ -45,7 +45,6 @@ from holdfast.pipelines.regulations.web.shapes import (
     pipeline_of,
     reads_of,
 )
-from holdfast.store.idempotency import RequestKey
 
 
 class _RunRoute(IdempotentRoute):

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
-from holdfast.api.idempotency import IdempotentRoute, request_key
+from holdfast.api.idempotency import IdempotentRoute, RequestKey, request_key
 from holdfast.api.identity import Admin, Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.shapes import Shape
 from holdfast.errors import NotAllowed
@@ -35,7 +35,6 @@ from holdfast.pipelines.meetings.web.api.shapes import (
     reads_of,
     streams_of,
 )
-from holdfast.store.idempotency import RequestKey
 
 
 class _MunicipalityRoute(IdempotentRoute):
