@@ -22,6 +22,7 @@ from uuid import uuid4
 import aio_pika
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from tests import sampling
 from tests.chaos.children import Children
@@ -31,6 +32,10 @@ from tests.folders import work_in_memory
 from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
 from tests.rabbitmq import RABBITMQ_MISSING, RabbitServer, rabbitmq_is_installed
 from tests.seaweedfs import S3Server
+
+# A busy machine is slow, which is not a failure.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 #: Where the tests keep files, and one whose files they may import.
 BUCKET, INCOMING = "holdfast", "incoming"

@@ -174,6 +174,7 @@ async def opened_scene(
         pipeline.enabled_by = enabled_by
     loaded = load_settings(environment)
     async with opened_parts(loaded, pipelines) as parts:
+        await parts.accounts.add_user(ROOT.name, ROOT.role, None, "tester")
         yield Scene(parts, loaded, folder)
 
 
