@@ -144,16 +144,16 @@ def test_columns_named_like_ours_keep_their_values(desk: Desk) -> None:
         """
         from holdfast import pipeline
 
-        @pipeline(columns=["row", "status", "error"])
+        @pipeline(columns=["row", "status", "Error"])
         async def shipping(row, ctx):
-            return {"row": "A7", "status": "shipped", "error": "none"}
+            return {"row": "A7", "status": "shipped", "Error": "none"}
         """,
     )
     desk.write_rows("in.csv", 1)
     desk.succeed("run", "shipping.py", "in.csv")
     (line,) = desk.succeed("export", "1", "--format", "jsonl").splitlines()
     assert json.loads(line) == {
-        "item.row": 1, "row": "A7", "status": "shipped", "error": "none",
+        "item.row": 1, "row": "A7", "status": "shipped", "Error": "none",
         "item.status": "DONE", "item.error": None,
     }  # fmt: skip
 

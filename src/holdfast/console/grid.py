@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ async def _told_nobody(_: int) -> None:
 @dataclass(frozen=True, slots=True)
 class Grid:
     """The columns of a job's table: the row's number, what went in if asked for, the pipeline's
-    columns, and what became of it. A pipeline's own `status` keeps its name; ours is renamed."""
+    columns, and what became of it. A pipeline's own `status` or `Status` keeps its name; ours is
+    renamed."""
 
     inputs: tuple[str, ...]
     results: tuple[str, ...]
@@ -55,9 +57,16 @@ class Grid:
         return row
 
     def _own(self, name: str) -> str:
-        while name in self.results:
-            name = f"item.{name}"
-        return name
+        return _own_name(name, self.results)
+
+
+@lru_cache(maxsize=256)
+def _own_name(name: str, results: tuple[str, ...]) -> str:
+    """Programs that read a table take Status and status for the same column."""
+    taken = {each.casefold() for each in results}
+    while name in taken:
+        name = f"item.{name}"
+    return name
 
 
 def grid_of(job: Job, items: Iterable[ItemView], ruled: bool = False) -> Grid:
