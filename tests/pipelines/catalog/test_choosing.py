@@ -562,3 +562,15 @@ def test_quart_is_not_a_pint() -> None:
     others = [offer("Ball Lids", 499), offer("Acme Funnel", 899)]
     choice = chosen({"item_description": "Ball mason jars, quart"}, pint, quart, *others)
     assert choice.scores[0].offer is quart
+
+
+@pytest.mark.parametrize("number", [9, 105, 1005])
+def test_longer_number_is_not_the_product_if_an_offer_that_cannot_be_bought_is(number: int) -> None:
+    title = f"Acme Kettle ZX{number}"
+    offers = [
+        offer(title, None, flaw="the price is 0"),
+        offer(title, 20500, currency="EUR"),
+        offer(f"{title} replacement filter", 300),
+        offer(f"{title}B", 400),
+    ]
+    assert chosen({"item_description": title}, *offers).status is Status.REVIEW

@@ -113,7 +113,7 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
     codes = [
         code
         for code in filter(is_code, wanted.numbers)
-        if any(Wording.of(f"{each.offer.title} {each.offer.model}").has(code) for each in fitting)
+        if any(Wording.of(f"{each.offer.title} {each.offer.model}").has(code) for each in scores)
     ]
     for each in fitting:
         each.doubts |= _hardly(each) | _other_code(each, codes)
