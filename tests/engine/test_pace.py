@@ -219,6 +219,91 @@ class TestClaim:
             size = pace.size(concurrency, level, spacing)
             assert bounds.min_items <= size <= bounds.max_items
 
+    @given(st.lists(st.floats(2e-5, 1000), min_size=1, max_size=200))
+    def test_silent_worker_has_twice_the_p95_within_the_bounds(self, seconds: list[float]) -> None:
+        bounds = claim_bounds()
+        pace = ClaimPace(bounds)
+        pace.observe(seconds)
+        patience = pace.lost_after_seconds()
+        p95 = sorted(seconds)[-(len(seconds) * 5 // 100) - 1]
+        assert patience >= min(2 * p95, bounds.lock_cap_seconds)
+        assert bounds.lock_floor_seconds <= patience <= bounds.lock_cap_seconds
+
+    def test_silent_worker_has_the_least_patience_before_anything_is_measured(self) -> None:
+        bounds = claim_bounds(lock_floor_seconds=5.0)
+        assert ClaimPace(bounds).lost_after_seconds() == 5.0
+
+    def test_decisions_say_why(self) -> None:
+        pace = IngestPace(ingest_bounds())
+        ingest(pace, linear(20_000), 30)
+        pace.failed()
+        decisions = pace.decisions()
+        assert [(d.was, d.now) for d in decisions[:2]] == [(64, 128), (128, 256)]
+        reasons = {d.why for d in decisions}
+        assert "p50 of 106 ms is over the target of 100 ms" in reasons
+        assert decisions[-1].why == "a batch failed"
+        assert pace.decisions() == []
+
+
+class TestClaim:
+    def test_warm_up_is_a_modest_constant(self) -> None:
+        assert ClaimPace(claim_bounds(warmup_items=50)).size(concurrency=100) == 50
+
+    def test_fills_the_slice(self) -> None:
+        pace = ClaimPace(claim_bounds())
+        pace.observe([0.5] * 400)
+        assert pace.size(concurrency=20) == 140  # 5 s ÷ 0.5 s × 20 × 0.7
+
+    def test_items_that_take_no_time_get_the_most(self) -> None:
+        pace = ClaimPace(claim_bounds(max_items=5000))
+        for _ in range(5):
+            pace.observe([0.0] * pace.size(concurrency=1))
+        assert pace.size(concurrency=1) == 5000
+
+    def test_a_first_lucky_item_does_not_make_a_huge_claim(self) -> None:
+        pace = ClaimPace(claim_bounds(warmup_items=20, max_items=5000))
+        pace.observe([1e-6])
+        assert pace.size(concurrency=50) == 80
+
+    def test_pressure_over_its_threshold_shrinks_in_proportion(self) -> None:
+        sizes = []
+        for level in (0.0, 0.8, 0.85, 0.9, 0.95, 1.0):
+            pace = ClaimPace(claim_bounds(max_items=1000))
+            pace.observe([0.0] * 2000)
+            sizes.append(pace.size(1, pressure=level))
+        assert sizes == pytest.approx([1000, 1000, 750, 500, 250, 100], abs=1)
+
+    def test_shrinks_while_errors_spike_and_recovers(self) -> None:
+        pace, spacing = ClaimPace(claim_bounds(max_items=1000)), RetrySpacing(spacing_bounds())
+        pace.observe([0.0] * 2000)
+        spacing.observe(1000, 1000)
+        assert pace.size(8, spacing=spacing.multiplier) == 125
+        spacing.observe(1000, 0)
+        assert pace.size(8, spacing=spacing.multiplier) == 1000
+
+    def test_small_changes_are_not_made(self) -> None:
+        pace = ClaimPace(claim_bounds())
+        pace.observe([0.10] * 1000)
+        first = pace.size(concurrency=10)
+        pace.observe([0.104] * 10_000)
+        assert pace.size(concurrency=10) == first
+
+    @given(
+        st.lists(st.lists(st.floats(0, 1000), max_size=20), max_size=20),
+        st.integers(0, 1000),
+        st.floats(0, 1),
+        st.floats(1, 8),
+    )
+    def test_bounds_hold(
+        self, flushes: list[list[float]], concurrency: int, level: float, spacing: float
+    ) -> None:
+        bounds = claim_bounds(min_items=3, max_items=700)
+        pace = ClaimPace(bounds)
+        for flush in flushes:
+            pace.observe(flush)
+            size = pace.size(concurrency, level, spacing)
+            assert bounds.min_items <= size <= bounds.max_items
+
     @given(
         st.lists(st.floats(2e-5, 100), min_size=1, max_size=200),
         st.integers(1, 5000),

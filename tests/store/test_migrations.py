@@ -79,7 +79,7 @@ async def _fill(url: str) -> None:
     while not await store.outcomes.complete(crashing):
         await crash(store, crashing)
     await store.gates.declare(Gate("api", spacing=1.0, concurrency=2))
-    await store.gates.reserve("api", "one", Want(1, 1, 60, 0.1, 30))
+    await store.gates.reserve("api", "one", Want(1, 1, 60, 0.1))
     await store.gates.count_passes({("api", job_id): Passes(passed=1)})
     await store.jobs.switch("pipeline:other", True, "tester")
     await store.workers.add_worker("one", "host", 1, [])
@@ -90,7 +90,7 @@ async def _fill(url: str) -> None:
     await filled_job(store, 1)
     await store.jobs.open(NewJob("events", "events", [], standing=True), "tester")
     await store.additions.enqueue(Addition("events", "", [new_item({"n": 1})]))
-    await store.workers.hold_duty("sweep", "one", 60)
+    await store.workers.hold_duty("sweep", "one")
     await _fill_people(store, job_id)
     await store.samples.take_samples()
     await store.cache.put("demo", {"key": ({"a": 1}, 60)})

@@ -155,7 +155,7 @@ def _database(settings: Settings) -> Finding:
 
     async def ask() -> tuple[int, int]:
         async with opened_store(settings) as store:
-            live = await store.workers.live(settings.worker_lost_seconds)
+            live = await store.workers.live()
             return len(live), len(await store.reads.kill_switches())
 
     workers, switches = run_async(ask())

@@ -130,6 +130,17 @@ where  pg_try_advisory_xact_lock(hashtextextended('outbox ' || job_id, 0));
 -- Comes back when no relay is sending messages of the job.
 select pg_advisory_xact_lock_shared(hashtextextended('outbox ' || cast(:job_id as bigint), 0));
 
+-- name: end_transactions_of
+-- A transaction that holds ranges of a lost worker and has waited for its client for seconds: the
+-- worker is frozen in it, perhaps in the middle of a COPY, which no timeout of the server ends. Its
+-- locks end with it, and the next look frees what it held.
+select pg_terminate_backend(l.pid)
+from   ranges r
+       join pg_locks l on l.locktype = 'transactionid' and l.transactionid = r.xmax and l.granted
+       join pg_stat_activity a on a.pid = l.pid and a.wait_event = 'ClientRead'
+                                  and a.state_change < clock_timestamp() - interval '5 seconds'
+where  r.worker = :worker and l.pid <> pg_backend_pid();
+
 -- name: hold_owner
 -- Claims for one owner come one after the other, where owners have a limit.
 select pg_advisory_xact_lock(hashtextextended('owner ' || owner_id, 0))
@@ -177,10 +188,10 @@ where  id = :job_id;
 
 -- name: add_leased_range
 -- The head that was split off, already leased, in the same tray.
-insert into ranges (tray, job_id, lo, hi, again, available_at, token, settled, worker, expires_at,
-                    expiries, lone_expiries, item_bytes, since, owner_id, pipeline)
-select tray, job_id, :lo, :hi, again, available_at, :token, settled, :worker, @after(:seconds),
-       expiries, lone_expiries, item_bytes, since, owner_id, pipeline
+insert into ranges (tray, job_id, lo, hi, again, available_at, token, settled, worker, expiries,
+                    lone_expiries, item_bytes, since, owner_id, pipeline)
+select tray, job_id, :lo, :hi, again, available_at, :token, settled, :worker, expiries,
+       lone_expiries, item_bytes, since, owner_id, pipeline
 from   ranges
 where  id = :id
 returning id;
@@ -219,7 +230,7 @@ with free as materialized (
 ),
 leased as (
     update ranges
-    set    token = :token, worker = :worker, expires_at = @after(:seconds)
+    set    token = :token, worker = :worker
     from   free
     where  ranges.tray = free.tray and ranges.id = free.id
     returning ranges.id, ranges.lo, ranges.hi
