@@ -188,6 +188,17 @@ async def test_items_of_a_claim_are_sought_by_their_numbers(
     assert sought and all("seq" in line for line in sought), plan
 
 
+async def test_claims_seek_what_came_a_moment_ago(filled: tuple[Store, int]) -> None:
+    """Not their job alone: while a transaction is held open, what was ended stays in the index."""
+    store, job_id = filled
+    params = {"job_id": job_id, "limit": 16, "most_items": 1, "most_bytes": 9}
+    params |= {"token": "t", "worker": "w", "seconds": 9.0}
+    for query in {"recent_ranges", "claim_arrivals"} & set(store.database.driver.queries):
+        plan = await _plan(store, query, params)
+        sought = [line for line in plan if "job_id" in line and "ranges" in line]
+        assert sought and all("since" in line.partition(" (")[2] for line in sought), plan
+
+
 async def _plan(store: Store, query: str, params: dict[str, Any]) -> list[str]:
     """A line for each table that is read, with the columns by which its index is searched."""
     compiled = store.database.driver.queries[query]
