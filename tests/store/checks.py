@@ -303,7 +303,7 @@ async def assert_takes_no_page(store: Store, stream: StreamLease) -> None:
 
 
 async def tables_of(store: Store) -> set[str]:
-    """Without those by which SQLite keeps the words of a search, and without trays."""
+    """Without those by which SQLite keeps the words of a search."""
     if store.database.driver.dialect == "sqlite":
         rows = await fetch(
             store,
@@ -311,15 +311,5 @@ async def tables_of(store: Store) -> set[str]:
             " and schema = 'main' and name not like 'sqlite%'",
         )
     else:
-        rows = await fetch(
-            store,
-            "select relname from pg_class where relnamespace = cast('public' as regnamespace)"
-            " and relkind in ('r', 'p') and not relispartition",
-        )
+        rows = await fetch(store, "select tablename from pg_tables where schemaname = 'public'")
     return {row[0] for row in rows} - {"alembic_version"}
-
-
-async def keep_counters(store: Store) -> None:
-    """As if their tray had been emptied, without being folded."""
-    if store.database.driver.dialect == "postgres":
-        await execute(store, "update counters set tray = 0")

@@ -145,7 +145,6 @@ class Upkeep:
             every(seconds, Rested(self.read_queue, clock), self._log, "queue"),
             every(seconds, self.conclude, self._log, "conclude"),
             every(seconds, tend, self._log, "tend"),
-            every(seconds, self.turn_trays, self._log, "trays"),
             every(self._limits.heartbeat_seconds, self._lost.free, self._log, "lost workers"),
             every(seconds, self._deleter.look, self._log, "delete"),
             every(_RETAIN_SECONDS, self.retain, self._log, "retention"),
@@ -181,11 +180,6 @@ class Upkeep:
         """Does nothing while another process has the duty."""
         if await self._store.workers.hold_duty("retention", self._holder):
             await self._retention.apply()
-
-    async def turn_trays(self) -> None:
-        """Does nothing while another process has the duty."""
-        if await self._store.workers.hold_duty("trays", self._holder):
-            await self._store.trays.turn()
 
     async def conclude(self) -> None:
         """Finishes jobs whose `conclude` must run here because the worker that should have finished
