@@ -226,7 +226,7 @@ class TestClaim:
         pace.observe(seconds)
         patience = pace.lost_after_seconds()
         p95 = sorted(seconds)[-(len(seconds) * 5 // 100) - 1]
-        assert patience >= min(2 * p95, bounds.lock_cap_seconds)
+        assert patience >= 0.97 * min(2 * p95, bounds.lock_cap_seconds)  # of a histogram
         assert bounds.lock_floor_seconds <= patience <= bounds.lock_cap_seconds
 
     def test_silent_worker_has_the_least_patience_before_anything_is_measured(self) -> None:
