@@ -523,9 +523,9 @@ class Worker:
     async def _heartbeat(self) -> None:
         """One sign of life. What is in the worker's name and not in its hands for two of them is
         freed: the answer to a claim was lost. What is not in its name any more is dropped."""
-        before = self._tokens()
+        before = {token for running in self._held() for token in running.tokens()}
         tokens = await self._store.workers.beat(
-            self._name, self._lost_after_seconds(), self._strays - before
+            self._name, self._lost_after_seconds(), self._strays - self._tokens()
         )
         if tokens is None:
             await self._register()
