@@ -18,7 +18,6 @@ from holdfast.store.announcements import announce, announce_all
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction, Values
-from holdfast.store.new_items import NewItemRows
 
 #: Ranges that a claim looks at after the first; more if that one is small.
 _CANDIDATES = (16, 256)
@@ -73,11 +72,9 @@ class Leases:
         new_token: Callable[[], str],
         owner_slices: int | None,
         clock: Clock,
-        new_rows: NewItemRows,
     ) -> None:
         """`owner_slices`: how many workers may work for one owner at once."""
         self._database = database
-        self._new_rows = new_rows
         self._new_token = new_token
         self._owner_slices = owner_slices
         self._clock = clock
@@ -114,7 +111,6 @@ class Leases:
             return await self._claim(job_id, size, max_bytes, hold, in_work, standing)
         except DatabaseGone:
             self._unanswered.append(token)
-            self._new_rows.clear()
             raise
 
     def owes_look(self, job_id: int) -> bool:
@@ -185,7 +181,6 @@ class Leases:
         standing: bool,
     ) -> list[Claimed]:
         self._owed.discard(job_id)
-        self._new_rows.expect_claims()
         if await self._owner_has_enough(tx, job_id, hold["worker"]):
             return []
         choice = _Choice(size, max_bytes)
@@ -202,21 +197,7 @@ class Leases:
             if not choice.full:
                 choice.add(await _free_ranges(tx, job_id, choice.candidates, in_work))
         leases = await _lease(tx, choice.parts, hold)
-        return await self._read_items(tx, leases, list(choice.parts))
-
-    async def _read_items(
-        self, tx: Transaction, leases: Sequence[Lease], range_ids: Sequence[int]
-    ) -> list[Claimed]:
-        """`range_ids`: of the ranges that they are, or are the head of."""
-        claims, unread = [], []
-        for lease, range_id in zip(leases, range_ids, strict=True):
-            is_new = not lease.again and not lease.settled
-            rows = is_new and self._new_rows.take(range_id, lease.job_id, lease.lo, lease.hi)
-            if rows:
-                claims.append(Claimed(lease, rows))
-            else:
-                unread.append(lease)
-        return claims + await _read_items(tx, unread)
+        return await _read_items(tx, leases)
 
     def _note_look(self, job_id: int, choice: _Choice) -> None:
         if all(part.free.recent for part in choice.parts.values()):
