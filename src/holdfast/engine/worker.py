@@ -29,7 +29,7 @@ from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.pace.controllers import ClaimBounds, SpacingBounds, pressure
+from holdfast.engine.pace.controllers import ClaimBounds, SpacingBounds
 from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
 from holdfast.engine.pace.retry import RetryPolicy
@@ -492,7 +492,7 @@ class Worker:
     async def _measure_pressure(self) -> None:
         """Not more often, which would measure noise; nor at a claim, which items wait for."""
         self._cpu = psutil.cpu_percent(None) / 100
-        self._pressed = pressure(self._cpu, psutil.virtual_memory().percent / 100)
+        self._pressed = psutil.virtual_memory().percent / 100
 
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())
