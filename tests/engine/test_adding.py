@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from holdfast.engine.adding import Adding, Records
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Dedupe, Pipeline
@@ -57,7 +57,7 @@ def test_time_that_no_database_stores_is_refused(run_at: datetime) -> None:
 
 async def test_long_key_is_stored_and_known_again(store: Store) -> None:
     """PostgreSQL's indexes refuse long values: the key is shortened, and still distinct."""
-    job_id, _ = await Control(store, "ada", structlog.get_logger()).open(Orders(), {})
+    job_id, _ = await Control(store, "ada", structlog.get_logger()).open(JobRequest(Orders()))
     job = await store.reads.job(job_id)
     rng = random.Random(1)
     number = "".join(rng.choices(string.ascii_letters, k=9000))

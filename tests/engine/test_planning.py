@@ -10,7 +10,7 @@ import structlog
 
 from holdfast import Dedupe, Gate, Lane, Mark, Page, Pipeline, Planned, Record, Start
 from holdfast.console import open_console
-from holdfast.engine.control import Control, Origin
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import PipelineError
 from holdfast.model import JobState
 from holdfast.store import Store
@@ -74,9 +74,9 @@ async def test_forced_pass_is_noted_under_the_key_of_its_request(store: Store) -
     requests = open_console(store).idempotency
     assert await requests.begin_request("ada", "a key", "the request") is None
     control = Control(store, "tester", structlog.get_logger())
-    origin = Origin("", request=RequestKey("ada", "a key"))
+    request = JobRequest(Stations(), key=RequestKey("ada", "a key"))
     job = await store.reads.job(before)
-    [forced] = await control.force_full(Stations(), job, "hill", origin)
+    [forced] = await control.force_full(request, job, "hill")
     sent_again = await requests.begin_request("ada", "a key", "the request")
     assert sent_again is not None and sent_again.made == forced
 
@@ -114,7 +114,7 @@ async def test_version_of_a_record_decides_whether_it_changed(store: Store) -> N
 
     async def listed(version: str | None, note: str) -> int:
         made = Versions(version, note)
-        job_id = await control.start_discovery(made, {})
+        job_id = await control.start(JobRequest(made))
         await work(store, made)
         return (await store.reads.counters(job_id)).accepted
 

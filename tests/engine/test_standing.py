@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from holdfast.clock import SystemClock
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.turns import PollingTurns
 from holdfast.errors import Retry, UnfitState
 from holdfast.model import JobState, SliceKind
@@ -38,7 +38,7 @@ async def test_a_worker_opens_declared_standing_jobs_once_and_ends_when_idle(
     store: Store,
 ) -> None:
     control = Control(store, "tester", structlog.get_logger())
-    job_id, _ = await control.open(Events(), {})
+    job_id, _ = await control.open(JobRequest(Events()))
     await work(store, Events())
     jobs = await fetch(store, "select id, owner_id, standing from jobs")
     assert jobs == [(job_id, "tester", 1)]
@@ -57,13 +57,13 @@ async def test_pipeline_that_gains_an_option_keeps_its_open_job(store: Store) ->
             return dict(ctx.options)
 
     control = Control(store, "tester", structlog.get_logger())
-    job_id, _ = await control.open(Before(), {"times": 3})
+    job_id, _ = await control.open(JobRequest(Before(), {"times": 3}))
     wanted: Any
     for wanted in ({}, {"times": 3}, {"loud": True}, {"times": "3", "loud": "yes"}):
-        assert await control.open(After(), wanted) == (job_id, False)
+        assert await control.open(JobRequest(After(), wanted)) == (job_id, False)
     for wanted in ({"times": 5}, {"times": 3, "loud": False}):
         with pytest.raises(UnfitState, match="different options"):
-            await control.open(After(), wanted)
+            await control.open(JobRequest(After(), wanted))
     await _enqueue(store, 1)
     await work(store, After())
     rows = await fetch(store, "select result from outcomes where job_id = :j", j=job_id)
@@ -77,7 +77,7 @@ async def _enqueue(store: Store, *numbers: int) -> None:
 
 async def test_news_of_records_ends_a_rest(store: Store) -> None:
     """Whatever the time that a worker would have rested."""
-    await Control(store, "tester", structlog.get_logger()).open(Events(), {})
+    await Control(store, "tester", structlog.get_logger()).open(JobRequest(Events()))
     turns = PollingTurns(store, {"events": Events()}, lambda job_id, lane: True, SystemClock())
     listening = asyncio.create_task(
         store.database.driver.listen(WORK_CHANNEL, lambda _: turns.hear(None))
@@ -103,7 +103,7 @@ async def test_two_workers_process_every_record_once(store: Store) -> None:
             begun.append(row["n"])
             return row
 
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Noted(), {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(Noted()))
     workers = [make_worker(store, Noted(), name) for name in ("one", "two")]
     running = [asyncio.create_task(worker.run()) for worker in workers]
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -119,7 +119,7 @@ async def test_two_workers_process_every_record_once(store: Store) -> None:
 
 
 async def test_a_dead_worker_delays_only_what_it_held(store: Store) -> None:
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Events(), {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(Events()))
     await _enqueue(store, 1, 2)
     held = await claim(store, job_id, worker="dead")
     await _enqueue(store, 3)
@@ -141,7 +141,7 @@ async def test_a_slice_that_waits_for_more_records_starts_what_becomes_due(store
                 raise Retry(after=0.6)
             return row
 
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Retried(), {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(Retried()))
     worker = make_worker(store, Retried(), "one")
     worker._slice_parts = replace(worker._slice_parts, linger_seconds=3600)
     running = asyncio.create_task(worker.run())

@@ -16,7 +16,7 @@ import structlog
 
 from holdfast.cli.broker_composition import broker_turns
 from holdfast.cli.composition import worker_options
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.turns import Places, Turn
 from holdfast.errors import DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
@@ -68,7 +68,7 @@ async def test_records_are_added_while_no_turn_is_taken(
     store: Store, broker_url: str, queue_prefix: str, open_test_broker: OpenBroker
 ) -> None:
     control = Control(store, "tester", structlog.get_logger())
-    job_id, _ = await control.open(notes, {})
+    job_id, _ = await control.open(JobRequest(notes))
     broker = await open_test_broker()
     async with opened(store, broker_url, queue_prefix) as turns:
         assert await turns.next(0.01, NONE_FREE) is None
@@ -95,7 +95,7 @@ async def test_orders_wait_until_the_worker_takes_turns(
     async with opened(store, broker_url, queue_prefix) as turns:
         body = {"pipeline": "notes", "rows": [{"n": 1}]}
         await broker.publish([order(message("items.add", body))])
-        job_id, _ = await Control(store, "tester", structlog.get_logger()).open(notes, {})
+        job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(notes))
 
         async def is_added() -> bool:
             await turns.next(0.01, NONE_FREE)
@@ -122,7 +122,7 @@ async def test_order_that_a_stop_interrupts_is_followed_once(
     open_test_broker: OpenBroker,
 ) -> None:
     """First while it waits for the database; then after the commit, before it is acknowledged."""
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(notes, {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(notes))
     broker = await open_test_broker()
     async with await psycopg.AsyncConnection.connect(postgres_url) as blocker:
         await blocker.execute("lock table inbox in exclusive mode")
@@ -153,7 +153,7 @@ async def test_order_that_is_acknowledged_during_a_stop_is_not_given_back(
     store: Store, broker_url: str, queue_prefix: str, open_test_broker: OpenBroker
 ) -> None:
     """RabbitMQ would close the channel."""
-    await Control(store, "tester", structlog.get_logger()).open(notes, {})
+    await Control(store, "tester", structlog.get_logger()).open(JobRequest(notes))
     broker = await open_test_broker()
     ack, calls = Delivery.ack, []
 
@@ -182,7 +182,7 @@ async def test_order_that_is_acknowledged_during_a_stop_is_not_given_back(
 async def test_slice_comes_after_orders_that_the_database_or_a_person_delays(
     store: Store, broker_url: str, queue_prefix: str, open_test_broker: OpenBroker
 ) -> None:
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(notes, {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(notes))
     broker = await open_test_broker()
     async with opened(store, broker_url, queue_prefix) as turns:
         failures = [DatabaseGone("gone"), DatabaseGone("gone")]

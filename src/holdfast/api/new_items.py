@@ -13,6 +13,7 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.file_inputs import (
     TABLE_FIELDS,
     FileInput,
+    choice_of,
     form_fields,
     json_of,
     neither_json_nor_form,
@@ -26,13 +27,13 @@ from holdfast.api.problems import Malformed, WrongType
 from holdfast.api.shapes import Shape, Text
 from holdfast.console import added_files as files
 from holdfast.console.feature_flags import Flag
-from holdfast.console.new_jobs import JobRequest
 from holdfast.console.person import Person
 from holdfast.engine.adding import Adding, Records, require_open
 from holdfast.model import Job
 from holdfast.store.enqueue import MAX_INPUT_BYTES
 
 _MOST_ROWS = 10_000
+_ONE_FILE = "fileId, path and bucketKey"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 
 
@@ -126,8 +127,10 @@ async def add_file(request: Request, job: ScopedJob, person: Operator, parts: Pa
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         body = validated(NewRows, await json_of(request))
-        wanted = _rows_request(body, request)
-        added = await added_files(parts).add_stored(job, wanted, person, body.key)
+        body.require_one(_ONE_FILE)
+        added = await added_files(parts).add_stored(
+            job, choice_of(body), person, body.key, request_key(request)
+        )
     elif kind == "multipart/form-data":
         added = await _add_form(request, job, parts)
     else:
@@ -140,21 +143,9 @@ async def _add_form(request: Request, job: Job, parts: Parts) -> files.AddedFile
     await parts.flags.require(Flag.INGEST)
     async with received_form(request, parts.library.access) as form:
         body, received = validated(NewRows, form_fields(form.fields)), require_file(form)
-        wanted = _rows_request(body, request)
-        return await added_files(parts).add(job, received.under_its_name().path, wanted, body.key)
-
-
-def _rows_request(body: NewRows, request: Request) -> JobRequest:
-    body.require_one("fileId, path and bucketKey")
-    return JobRequest(
-        pipeline="",  # that of the job
-        file_ids=[] if body.file_id is None else [body.file_id],
-        path=body.path,
-        bucket_key=body.bucket_key,
-        table=body.table,
-        columns=body.columns,
-        key=request_key(request),
-    )
+        body.require_one(_ONE_FILE)
+        path, key = received.under_its_name().path, request_key(request)
+        return await added_files(parts).add(job, path, choice_of(body), body.key, key)
 
 
 def added_files(parts: Parts) -> files.AddedFiles:

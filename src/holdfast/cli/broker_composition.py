@@ -22,7 +22,7 @@ from holdfast.consumers import (
     Trust,
 )
 from holdfast.engine.adding import Adding
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.pages import new_item
 from holdfast.engine.worker import WorkerOptions
@@ -183,7 +183,8 @@ def _pipeline_of(spec: QueueConsumer, own: Pipeline, pipelines: Mapping[str, Pip
 def accepting(
     settings: Settings, store: Store, pipeline: Pipeline, spec: QueueConsumer, log: Any
 ) -> Accept:
-    standing = Control(store, spec.owner or settings.owner, log).standing_job(pipeline, {})
+    asked = JobRequest(pipeline)
+    standing = Control(store, spec.owner or settings.owner, log).standing_job(asked)
 
     async def accept(message_id: str | None, queue: str, fill: Fill) -> bool:
         async def filled(tx: Tx) -> Filled:

@@ -55,7 +55,7 @@ from holdfast.columns import (
 )
 from holdfast.engine.adding import Adding, Records, added_words, require_open
 from holdfast.engine.adding_files import FileReading, FileRows
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.patience import patiently
 from holdfast.errors import InputError, TwinColumns, UserError
 from holdfast.model import Job
@@ -99,7 +99,7 @@ def open_job(pipeline: str = PIPELINE, option: list[str] = OPTION) -> None:
     async def main() -> tuple[int, bool]:
         async with opened_store(settings) as store:
             control = Control(store, settings.owner, structlog.get_logger())
-            return await control.open(recipe, options)
+            return await control.open(JobRequest(recipe, options, by_admin=True))
 
     job_id, is_new = run_async(main())
     done = "is open" if is_new else "was open already"

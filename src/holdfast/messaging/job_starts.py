@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
 from holdfast.messaging.envelope import JobStart, Message
 from holdfast.messaging.signing import MessageTrust
@@ -44,9 +44,8 @@ class JobStarts:
             )
         parent = message.tracing.traceparent
         with span("job.create", parent, pipeline=request.pipeline) as trace:
-            new = await self._control.discovery_job(
-                pipeline, dict(request.options), owner=request.owner
-            )
+            asked = JobRequest(pipeline, request.options, owner=request.owner)
+            new = await self._control.new_job(asked)
             job_id = await self._store.messages.accept_job(
                 header.message_id, header.type, replace(new, trace=trace)
             )
