@@ -9,7 +9,6 @@ import pytest
 import structlog
 
 from holdfast import Dedupe, Gate, Lane, Mark, Page, Pipeline, Planned, Record, Start
-from holdfast.console import open_console
 from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import PipelineError
 from holdfast.model import JobState
@@ -71,7 +70,7 @@ async def test_start_clears_the_marks_of_all_its_sources(store: Store) -> None:
 async def test_forced_pass_is_noted_under_the_key_of_its_request(store: Store) -> None:
     before = await order(store, "hill")
     await work(store, Stations())
-    requests = open_console(store).idempotency
+    requests = store.taken_keys
     assert await requests.begin_request("ada", "a key", "the request") is None
     control = Control(store, "tester", structlog.get_logger())
     request = JobRequest(Stations(), key=RequestKey("ada", "a key"))

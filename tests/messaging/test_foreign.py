@@ -150,7 +150,7 @@ async def _read_out(desk: Desk) -> bool:
 
 
 async def _count(store: Store) -> int:
-    return len(await fetch(store, "select 1 from inbox"))
+    return len(await fetch(store, "select 1 from taken_keys"))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from holdfast.messaging.signing import MessageTrust
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
+from holdfast.store.idempotency import MessageKey
 
 
 class JobStarts:
@@ -47,7 +48,7 @@ class JobStarts:
             asked = JobRequest(pipeline, request.options, owner=request.owner)
             new = await self._control.new_job(asked)
             job_id = await self._store.messages.accept_job(
-                header.message_id, header.type, replace(new, trace=trace)
+                MessageKey(header.message_id, header.type), replace(new, trace=trace)
             )
         if job_id is None:
             self._log.info("message.repeated", message_id=header.message_id, type=header.type)

@@ -145,10 +145,10 @@ async def add(visit: OperatorPost) -> Response:
     form = await fields(visit.request)
     job = await visit.parts.console.jobs.job(whole_number(form.get("job")) or 0, visit.person.scope)
     choice, key = _choice(form), form.get("key", "")
-    added = await added_files(visit.parts).add_stored(
+    enqueued, _ = await added_files(visit.parts).add_stored(
         job, choice, visit.person, choice.columns.get(key, key) or None
     )
-    return visit.go(f"/jobs/{job.id}", added_words(added.enqueued.accepted, added.enqueued.known))
+    return visit.go(f"/jobs/{job.id}", added_words(enqueued.accepted, enqueued.known))
 
 
 async def _standing(visit: Visit, job_id: int) -> Job:

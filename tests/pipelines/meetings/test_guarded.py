@@ -151,7 +151,8 @@ async def test_backfill_that_is_sent_again_with_its_key_is_one(people: People, t
     again = await alice.post(path, json={"types": ["agenda"]}, headers=key)
     assert first.json()["decisions"][0]["action"] == "start full"
     assert (again.headers["Idempotency-Replayed"], again.json()) == ("true", first.json())
-    lost = "update requests set status = null, body = '1'"  # as if its server had been killed
+    # As if its server had been killed.
+    lost = "update taken_keys set status = null, body = null"
     await execute(town.store, lost)
     (decision,) = (await alice.post(path, json={"types": ["agenda"]}, headers=key)).json()[
         "decisions"
