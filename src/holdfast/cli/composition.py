@@ -139,7 +139,6 @@ def ingest_bounds(settings: Settings) -> IngestBounds:
 
 def discover_limits(settings: Settings) -> DiscoverLimits:
     return DiscoverLimits(
-        lease_seconds=settings.stale_stream_seconds,
         max_input_bytes=settings.max_input_bytes,
         max_failures=settings.max_attempts_error,
         page_seconds=settings.discover_timeout_seconds,
@@ -241,7 +240,7 @@ def policies_of(settings: Settings) -> Policies:
 def upkeep_limits(settings: Settings) -> UpkeepLimits:
     return UpkeepLimits(
         sweep_seconds=settings.sweep_seconds,
-        worker_lost_seconds=settings.worker_lost_seconds,
+        lost_after_seconds=settings.lock_floor_seconds,
         message_lost_seconds=settings.message_lost_seconds,
         announces=settings.broker_url is not None,
     )
@@ -257,7 +256,6 @@ def _claim_bounds(settings: Settings) -> ClaimBounds:
         pressure_threshold=settings.pressure_threshold,
         lock_floor_seconds=settings.lock_floor_seconds,
         lock_cap_seconds=settings.lock_cap_seconds,
-        lease_margin=settings.lease_margin,
     )
 
 

@@ -85,8 +85,21 @@ class Settings(RetentionSettings):
     safety_factor: float = setting(
         0.7, "Share of the target slice that a claim should fill.", 0.01, 1, aliased=True
     )
-    lock_floor_ms: int = setting(30_000, "Shortest lease.", 100, 24 * HOUR_MS, aliased=True)
-    lock_cap_ms: int = setting(900_000, "Longest lease.", 100, 24 * HOUR_MS, aliased=True)
+    lock_floor_ms: int = setting(
+        20_000,
+        "A worker without a sign of life counts as lost after twice its p95 item time, but not"
+        " before this time.",
+        100,
+        24 * HOUR_MS,
+        aliased=True,
+    )
+    lock_cap_ms: int = setting(
+        120_000,
+        "A worker that is silent for this long counts as lost, however long its items take.",
+        100,
+        24 * HOUR_MS,
+        aliased=True,
+    )
     concurrency_min: int = setting(
         1, "Minimum number of items that a worker processes at once.", 1, 10_000
     )
@@ -185,19 +198,13 @@ class Settings(RetentionSettings):
         shown="no limit",
     )
     sweep_seconds: float = setting(
-        5, "Interval between searches for expired leases and unfinished jobs.", 0.01, 3600
+        5, "Interval between searches for unfinished jobs and for what nobody holds.", 0.01, 3600
     )
     discover_timeout_seconds: float = setting(
         300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
     discover_concurrency: int = setting(
         4, "Maximum number of sources that a worker reads at once.", 1, 1000
-    )
-    stale_stream_seconds: float = setting(
-        60, "A stream without progress for this long is taken over.", 1, DAY_SECONDS
-    )
-    worker_lost_seconds: float = setting(
-        20, "A worker without a heartbeat for this long counts as lost.", 1, DAY_SECONDS
     )
     message_lost_seconds: float = setting(
         60, "A message that nobody received for this long is sent again.", 1, DAY_SECONDS
@@ -246,9 +253,6 @@ class Settings(RetentionSettings):
     claim_warmup: int = setting(64, "Items in a claim before anything is measured.", 1, 1_000_000)
     claim_max_bytes: int = setting(
         32 * MIB, "Maximum number of input bytes in a claim.", 1024, 1024 * MIB
-    )
-    lease_margin: float = setting(
-        2.0, "Length of a lease, as a multiple of the expected time of its claim.", 1, 100
     )
     error_spike_share: float = setting(
         0.2, "Share of failing attempts above which retries are delayed further.", 0.01, 0.99

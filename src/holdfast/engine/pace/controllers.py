@@ -7,7 +7,6 @@ counted in observations.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -198,7 +197,7 @@ class IngestPace:
 @dataclass(frozen=True, slots=True)
 class ClaimBounds:
     """CLAIM_MIN, CLAIM_MAX, CLAIM_WARMUP, WORKER_TARGET_SLICE_MS, SAFETY_FACTOR,
-    PRESSURE_THRESHOLD, LOCK_FLOOR_MS, LOCK_CAP_MS, LEASE_MARGIN."""
+    PRESSURE_THRESHOLD, LOCK_FLOOR_MS, LOCK_CAP_MS."""
 
     min_items: int
     max_items: int
@@ -208,16 +207,16 @@ class ClaimBounds:
     pressure_threshold: float
     lock_floor_seconds: float
     lock_cap_seconds: float
-    lease_margin: float
 
 
 _LEAST_ITEM_SECONDS = 1e-5  # no item costs the engine less; also keeps the division defined
 _TRUST = 4  # a claim is at most this many times what was measured: one fast item proves little
 _LEAST_SHRINK = 0.1
+_LOST_ITEMS = 2.0
 
 
 class ClaimPace:
-    """How many items to claim, and for how long to lease them.
+    """How many items to claim, and for how long the worker may be silent meanwhile.
 
     claim = target slice ÷ mean item time × concurrency × safety, within its bounds, then less
     under pressure and while errors spike. Times of failed tries count too: they hold a place.
@@ -247,13 +246,11 @@ class ClaimPace:
         self._decisions.note(self._size, self._reason(concurrency, pressure, spacing))
         return self._size
 
-    def lease_seconds(self, claim: int, concurrency: int) -> float:
-        """Covers the claim if every item takes the p95, with a margin. It is renewed during work,
-        so the cap only limits how long a dead worker's items wait."""
+    def lost_after_seconds(self) -> float:
+        """After how long without a sign of life the worker counts as lost: an item may hold it up
+        for twice the p95."""
         bounds = self._bounds
-        rounds = math.ceil(claim / max(1, concurrency))
-        needed = rounds * self._latency.p95 if self._mean.count else bounds.target_slice_seconds
-        wanted = needed * bounds.lease_margin
+        wanted = _LOST_ITEMS * self._latency.p95 if self._mean.count else 0.0
         return min(bounds.lock_cap_seconds, max(bounds.lock_floor_seconds, wanted))
 
     def decisions(self) -> list[Decision]:
