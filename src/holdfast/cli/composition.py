@@ -133,7 +133,6 @@ def ingest_bounds(settings: Settings) -> IngestBounds:
         max_bytes=settings.ingest_max_batch_bytes,
         p50_seconds=settings.db_p50_seconds,
         p95_seconds=settings.db_p95_seconds,
-        pool_wait_seconds=settings.pool_wait_seconds,
     )
 
 

@@ -66,13 +66,14 @@ class Settings(RetentionSettings):
         8 * MIB, "Maximum number of bytes in a batch.", 1024, 1024 * MIB, aliased=True
     )
     db_p50_ms: int = setting(
-        150, "Batches stop doubling when the median takes longer.", 1, HOUR_MS, aliased=True
+        150, "Batches are halved when their median time is longer.", 1, HOUR_MS, aliased=True
     )
     db_p95_ms: int = setting(
-        600, "Batches shrink when the 95th percentile takes longer.", 1, HOUR_MS, aliased=True
-    )
-    pool_wait_ms: int = setting(
-        50, "Batches stop doubling when waiting for a connection takes longer.", 1, HOUR_MS
+        600,
+        "Batches are halved when the 95th percentile of their times is longer.",
+        1,
+        HOUR_MS,
+        aliased=True,
     )
 
     worker_target_slice_ms: int = setting(
@@ -248,7 +249,7 @@ class Settings(RetentionSettings):
         shown="number of CPUs, at most 4",
     )
     pressure_threshold: float = setting(
-        0.8, "Claims shrink when CPU or memory use is above this share.", 0.01, 0.99
+        0.8, "Claims shrink when memory use is above this share.", 0.01, 0.99
     )
     claim_warmup: int = setting(64, "Items in a claim before anything is measured.", 1, 1_000_000)
     claim_max_bytes: int = setting(
@@ -438,10 +439,6 @@ class Settings(RetentionSettings):
     @property
     def db_p95_seconds(self) -> float:
         return self.db_p95_ms / 1000
-
-    @property
-    def pool_wait_seconds(self) -> float:
-        return self.pool_wait_ms / 1000
 
     @property
     def target_slice_seconds(self) -> float:
