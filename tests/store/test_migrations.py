@@ -113,7 +113,7 @@ async def _fill_people(store: Store, job_id: int) -> None:
     await execute(store, pruning)
     await open_console(store).secrets.secret("signing", "fresh")
     await store.flags.set_flag("ingest", False, "tester")
-    await store.taken_keys.begin_request("ada", "key", "same")
+    await store.taken_keys.begin_request("ada", "key", "same", "api")
     await open_console(store).files.add_file(
         NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {})
     )
@@ -206,7 +206,7 @@ def test_keys_of_requests_and_messages_survive_down_and_up(core_url: str) -> Non
         store = await open_store(core_url)
         if fill:
             for key in ("begun", "made", "answered"):
-                await store.taken_keys.begin_request("ada", key, "digest")
+                await store.taken_keys.begin_request("ada", key, "digest", "api")
             job = NewJob("demo", "made", [], request=RequestKey("ada", "made", "of this file"))
             await store.jobs.create(job, "ada")
             await store.taken_keys.answer_request("ada", "answered", 201, '{"id": 7}')
@@ -215,7 +215,7 @@ def test_keys_of_requests_and_messages_survive_down_and_up(core_url: str) -> Non
         rows = await fetch(store, f"{sql} order by owner_id, key")
         sent_again = MessageKey("m-1", "job.start"), NewJob("demo", "sent again", [])
         assert await store.messages.accept_job(*sent_again) is None
-        made = await store.taken_keys.begin_request("ada", "made", "digest")
+        made = await store.taken_keys.begin_request("ada", "made", "digest", "api")
         await store.close()
         assert made is not None and (made.made, made.content) == (1, "of this file")
         return [tuple(row) for row in rows]

@@ -84,6 +84,7 @@ class Parts:
     options: ApiOptions
     secret: bytes
     new_worker: Callable[[int], Worker]  # a worker for one job, within a request
+    name: str  # that of this process among workers
     new_name: Callable[[], str]  # a unique worker name
     clock: Clock
     rng: random.Random

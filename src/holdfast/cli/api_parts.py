@@ -88,6 +88,7 @@ async def opened_parts(
             options=_api_options(settings, host),
             secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
             new_worker=new_worker,
+            name=name,
             new_name=worker_name,
             clock=clock,
             rng=rng,

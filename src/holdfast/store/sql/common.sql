@@ -317,6 +317,8 @@ from   (select worker as holder from ranges where worker is not null
         union all
         select token from adapters where token is not null
         union all
+        select worker from taken_keys where worker <> '' and status is null and made is null
+        union all
         select worker from gate_holds
         union all
         select holder from duties) held
