@@ -90,7 +90,6 @@ async def broker_turns(
             owner_slices=settings.owner_slices,
             max_message_bytes=settings.max_message_bytes,
             lost_seconds=settings.worker_lost_seconds,
-            discover_concurrency=settings.discover_concurrency,
         )
         turns = BrokerTurns(parts, limits, pipelines, options.may_run)
         await turns.open()

@@ -160,7 +160,6 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         ),
         files=file_access(settings),
         threads=settings.threads,
-        discover_concurrency=settings.discover_concurrency,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
         concurrency=ConcurrencyBounds(

@@ -15,14 +15,6 @@ from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """How many more streams a worker can walk, and how many of them may be slow ones."""
-
-    free: int
-    slow: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
     """A slice of a job to be done now. `trace` is that of the message which requested it."""
@@ -42,7 +34,7 @@ class Turns(Protocol):
     #: whether it listens to messages; others then send them for this worker's pipelines
     listens: bool
 
-    async def next(self, seconds: float, places: Places) -> Turn | None:
+    async def next(self, seconds: float, places: int) -> Turn | None:
         """The next turn, after at most `seconds`; discovery only if there is a place for it."""
         ...
 
@@ -86,7 +78,7 @@ class PollingTurns:
         self._may_skip = True
         self._ours: set[int] = set()  # jobs that were ours to run when last looked at
 
-    async def next(self, seconds: float, places: Places) -> Turn | None:
+    async def next(self, seconds: float, places: int) -> Turn | None:
         self._news.clear()
         turn = self._next_heard() or await self._next_walk(places) or await self._next_slice()
         if turn is None:
@@ -105,7 +97,7 @@ class PollingTurns:
 
     async def others_wait(self, turn: Turn) -> bool:
         if turn.kind is SliceKind.DISCOVER:
-            return bool(await self._discovering_jobs(slow=False))
+            return bool(await self._discovering_jobs())
         return any(job_id != turn.job_id for job_id, _ in await self._runnable())
 
     async def ended(self, turn: Turn, worked: bool) -> None:
@@ -122,16 +114,16 @@ class PollingTurns:
             return None
         return Turn(SliceKind.PROCESS, self._heard.popitem()[0])
 
-    async def _next_walk(self, places: Places) -> Turn | None:
-        if not self._discovering or not places.free:
+    async def _next_walk(self, places: int) -> Turn | None:
+        if not self._discovering or places <= 0:
             return None
-        waiting = await self._discovering_jobs(slow=places.slow > 0)
+        waiting = await self._discovering_jobs()
         if not waiting:
             return None
         return Turn(SliceKind.DISCOVER, self._walks.choose(waiting))
 
-    async def _discovering_jobs(self, slow: bool) -> list[tuple[int, Lane]]:
-        jobs = await self._store.reads.discovering_jobs(self._discovering, slow)
+    async def _discovering_jobs(self) -> list[tuple[int, Lane]]:
+        jobs = await self._store.reads.discovering_jobs(self._discovering)
         return [(job_id, Lane(lane)) for job_id, lane in jobs if self._may_run(job_id, lane)]
 
     async def _next_slice(self) -> Turn | None:

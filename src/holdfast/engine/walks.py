@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from holdfast.engine.record.discover import Discovery, LeasedStream, WalkEnd, WalkParts
-from holdfast.engine.turns import Places, Turn, Turns
+from holdfast.engine.turns import Turn, Turns
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.pipeline import Pipeline
 
-
-@dataclass(frozen=True, slots=True)
-class WalkLimits:
-    """At most `concurrency` walks at once, each for `slice_seconds` while others wait."""
-
-    slice_seconds: float
-    concurrency: int
-
-    @property
-    def slow(self) -> int:
-        """Slow sources get half of the places: the others never wait for them alone."""
-        return max(1, self.concurrency // 2)
+#: Streams that a worker walks at once: a walk mostly waits for its source.
+MOST_WALKS = 16
 
 
 class Walks:
+    """Each walk lasts `slice_seconds`, and longer while no other stream waits."""
+
     def __init__(
         self,
         parts: WalkParts,
         discovery: Discovery,
         pipelines: Mapping[str, Pipeline],
         turns: Turns,
-        limits: WalkLimits,
+        slice_seconds: float,
     ) -> None:
         self._store = parts.store
         self._clock = parts.clock
@@ -41,31 +32,30 @@ class Walks:
         self._discovery = discovery
         self._pipelines = pipelines
         self._turns = turns
-        self._limits = limits
+        self._slice_seconds = slice_seconds
         self._stopping = False
-        self._tasks: dict[asyncio.Task[None], bool] = {}  # whether the stream is a slow one
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def any(self) -> bool:
         return bool(self._tasks)
 
     @property
-    def places(self) -> Places:
-        free = self._limits.concurrency - len(self._tasks)
-        slow = self._limits.slow - sum(self._tasks.values())
-        return Places(max(0, free), max(0, min(free, slow)))
+    def places(self) -> int:
+        """How many more streams can be walked."""
+        return MOST_WALKS - len(self._tasks)
 
     async def start(self, turn: Turn) -> bool:
         """Leases a stream of the turn's job and walks it in the background; False if there is
         nothing to walk, and the turn is over."""
         leased = None
-        if self.places.free:  # a message may come where none is expected
-            leased = await self._lease(turn.job_id, self.places.slow > 0)
+        if self.places > 0:  # a message may come where none is expected
+            leased = await self._lease(turn.job_id)
         if leased is None:
             await self._turns.ended(turn, worked=False)
             return False
         task = asyncio.create_task(self._walk(turn, leased))
-        self._tasks[task] = leased.is_slow
+        self._tasks.add(task)
         task.add_done_callback(partial(self._ended, turn.job_id))
         return True
 
@@ -82,36 +72,31 @@ class Walks:
                 task.cancel()
 
     def _ended(self, job_id: int, done: asyncio.Task[None]) -> None:
-        self._tasks.pop(done, None)
+        self._tasks.discard(done)
         error = None if done.cancelled() else done.exception()
         if isinstance(error, DatabaseGone):
             self._log.warning("database.gone", error=str(error))
         elif error is not None:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
-    async def _lease(self, job_id: int, slow: bool) -> LeasedStream | None:
+    async def _lease(self, job_id: int) -> LeasedStream | None:
         try:
             job = await self._store.reads.job(job_id)
         except NotThere:  # deleted since the turn was given
             return None
-        return await self._discovery.lease(self._pipelines[job.pipeline], job, slow)
+        return await self._discovery.lease(self._pipelines[job.pipeline], job)
 
     async def _walk(self, turn: Turn, first: LeasedStream) -> None:
         """Slice after slice until the turn's time is up and another stream waits."""
-        deadline = self._clock.monotonic() + self._limits.slice_seconds
+        deadline = self._clock.monotonic() + self._slice_seconds
         leased: LeasedStream | None = first
         try:
             while leased is not None:
-                end = await self._discovery.walk(
-                    leased, lambda: self._stopping, partial(self._place_is_wanted, turn)
-                )
+                end = await self._discovery.walk(leased, lambda: self._stopping)
                 if end is not WalkEnd.TIME or self._stopping:
                     break
                 if self._clock.monotonic() >= deadline and await self._turns.others_wait(turn):
                     break
-                leased = await self._lease(turn.job_id, first.is_slow)
+                leased = await self._lease(turn.job_id)
         finally:
             await self._turns.ended(turn, worked=True)
-
-    async def _place_is_wanted(self, turn: Turn) -> bool:
-        return not self.places.free and await self._turns.others_wait(turn)

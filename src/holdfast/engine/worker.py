@@ -44,7 +44,7 @@ from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import UpkeepLimits, every
-from holdfast.engine.walks import WalkLimits, Walks
+from holdfast.engine.walks import Walks
 from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.files import FileAccess
@@ -92,7 +92,6 @@ class WorkerOptions:
     drain_seconds: float
     backfill_enabled: bool
     threads: int
-    discover_concurrency: int  # streams that one worker walks at once
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
     policies: Policies
     only_job: int | None = None
@@ -360,8 +359,8 @@ class Worker:
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
         access = SourceAccess(self._reach, self._facilities, backpressure)
         discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
-        limits = WalkLimits(options.work.slice_seconds, options.discover_concurrency)
-        return Walks(parts, discovery, self._pipelines, self._turns, limits)
+        slice_seconds = options.work.slice_seconds
+        return Walks(parts, discovery, self._pipelines, self._turns, slice_seconds)
 
     def _reach(self, job: Job) -> Reach:
         gates = self._gates.of(job.lane, job.id)

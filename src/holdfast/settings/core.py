@@ -190,9 +190,6 @@ class Settings(RetentionSettings):
     discover_timeout_seconds: float = setting(
         300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
-    discover_concurrency: int = setting(
-        4, "Maximum number of sources that a worker reads at once.", 1, 1000
-    )
     stale_stream_seconds: float = setting(
         60, "A stream without progress for this long is taken over.", 1, DAY_SECONDS
     )

@@ -49,7 +49,6 @@ class StreamLease:
     items_count: int
     max_items: int | None
     failures: int
-    overruns: int  # walks that ended before its source gave a page
     token: str
     slice_id: int
 
@@ -95,12 +94,11 @@ class Ingest:
 
     @verb
     async def lease_stream(
-        self, tx: Transaction, job_id: int, worker: str, seconds: float, slow: bool = True
+        self, tx: Transaction, job_id: int, worker: str, seconds: float
     ) -> StreamLease | None:
-        """Takes a stream of the job that has more pages and that nobody holds; one whose source
-        overran its last walk only if `slow`."""
+        """Takes a stream of the job that has more pages and that nobody holds."""
         token = self._new_token()
-        free = await tx.fetch("leasable_stream", {"job_id": job_id, "slow": int(slow)})
+        free = await tx.fetch("leasable_stream", {"job_id": job_id})
         if not free:
             return None
         stream_id = free[0]["id"]
@@ -200,7 +198,6 @@ class Ingest:
             "failures": stream.failures if error is None else stream.failures + 1,
             "error": error,
             "waiting_for": waiting_for,
-            "overruns": stream.overruns,
         }
         if error is None:
             await release_slice(tx, stream.slice_id)
@@ -284,7 +281,6 @@ async def _advance(
         "error": error,
         "seconds": seconds,
         "expected_count": page.expected_count,
-        "overruns": stream.overruns,
     }
     if await tx.take("advance_stream", params):
         return state

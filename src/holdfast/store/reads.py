@@ -82,12 +82,9 @@ class Reads:
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["pipeline"], row["lane"]) for row in rows]
 
-    async def discovering_jobs(
-        self, pipelines: Sequence[str], slow: bool = True
-    ) -> list[tuple[int, str]]:
-        """Jobs with a stream to walk, and their lanes; slow streams only if `slow`."""
-        params = {"pipelines": list(pipelines), "slow": int(slow)}
-        rows = await self._database.fetch("discovering_jobs", params)
+    async def discovering_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str]]:
+        """Jobs with a stream to walk, and their lanes."""
+        rows = await self._database.fetch("discovering_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["lane"]) for row in rows]
 
     async def unfinished_jobs(self, pipelines: Sequence[str]) -> list[int]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.pace.backpressure import Backpressure
@@ -54,12 +54,9 @@ class WalkEnd(StrEnum):
     CAPPED = "capped"
     TIME = "time"  # the slice is over; the stream continues later
     WAITING = "waiting"  # for new records, a gate, a throttling source, or after an error
-    SLOW = "slow"  # the source gave no page within the slice, and other streams wait
     FAILED = "failed"
     LOST = "lost"  # another worker has the lease, or the job accepts no more items
 
-
-T = TypeVar("T")
 
 _LEAST_WAIT_SECONDS = 0.02  # between two looks at a source that has nothing yet
 
@@ -97,24 +94,6 @@ class LeasedStream:
     worker: str
     pace: IngestPace | None = None
 
-    @property
-    def is_slow(self) -> bool:
-        return self.lease.overruns > 0
-
-
-async def _nobody_waits() -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class WalkTime:
-    """How long a walk lasts: it writes pages while it `may_continue`. If the next one takes longer
-    than `page_seconds`, the walk gives its place up where `place_is_wanted`."""
-
-    may_continue: Callable[[], bool]
-    page_seconds: float = float("inf")
-    place_is_wanted: Callable[[], Awaitable[bool]] = _nobody_waits
-
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -144,18 +123,13 @@ class Discovery:
         self._worker = worker
         self._slice_seconds = slice_seconds
 
-    async def lease(self, pipeline: Pipeline, job: Job, slow: bool) -> LeasedStream | None:
-        """A stream of the job that is free, if any; slow ones only if `slow`."""
+    async def lease(self, pipeline: Pipeline, job: Job) -> LeasedStream | None:
+        """A stream of the job that is free, if any."""
         store, limits = self._parts.store, self._parts.limits
-        lease = await store.ingest.lease_stream(job.id, self._worker, limits.lease_seconds, slow)
+        lease = await store.ingest.lease_stream(job.id, self._worker, limits.lease_seconds)
         return None if lease is None else LeasedStream(lease, pipeline, job, self._worker)
 
-    async def walk(
-        self,
-        stream: LeasedStream,
-        stopped: Callable[[], bool],
-        place_is_wanted: Callable[[], Awaitable[bool]],
-    ) -> WalkEnd:
+    async def walk(self, stream: LeasedStream, stopped: Callable[[], bool]) -> WalkEnd:
         """One slice of a stream."""
         lease, pipeline, job = stream.lease, stream.pipeline, stream.job
         release = self._parts.store.ingest.release_stream
@@ -168,27 +142,18 @@ class Discovery:
             return WalkEnd.WAITING
         name, worker = pipeline.name, self._worker
         with span("slice.discover", job.trace, job_id=job.id, pipeline=name, worker=worker):
-            return await self._walk(stream, stopped, place_is_wanted)
+            return await self._walk(stream, stopped)
 
-    async def _walk(
-        self,
-        stream: LeasedStream,
-        stopped: Callable[[], bool],
-        place_is_wanted: Callable[[], Awaitable[bool]],
-    ) -> WalkEnd:
+    async def _walk(self, stream: LeasedStream, stopped: Callable[[], bool]) -> WalkEnd:
         parts, clock = self._parts, self._parts.clock
         started = clock.monotonic()
         deadline = started + self._slice_seconds
-        time = WalkTime(
-            lambda: clock.monotonic() < deadline and not stopped(),
-            # A source that needs longer gets longer, but not at once: the others come first.
-            self._slice_seconds * 2**stream.lease.overruns,
-            place_is_wanted,
-        )
         pages = discovered_pages(
             stream.pipeline, stream.lease, self._context(stream), parts.limits.max_input_bytes
         )
-        end = await walk_stream(parts, stream, pages, time)
+        end = await walk_stream(
+            parts, stream, pages, lambda: clock.monotonic() < deadline and not stopped()
+        )
         seconds = clock.monotonic() - started
         parts.metrics.slice_seconds.labels(stream.pipeline.name, "discover").observe(seconds)
         return end
@@ -211,11 +176,11 @@ async def walk_stream(
     parts: WalkParts,
     stream: LeasedStream,
     pages: AsyncIterator[Yielded],
-    time: WalkTime,
+    may_continue: Callable[[], bool],
 ) -> WalkEnd:
-    """Writes the pages of a leased stream until they end, a cap is reached, something fails, or its
-    time is up; then ends the job if nothing of it is left."""
-    end = await _Walk(parts, stream, time).run(pages)
+    """Writes the pages of a leased stream until they end, a cap is reached, something fails, or it
+    may not continue; then ends the job if nothing of it is left."""
+    end = await _Walk(parts, stream, may_continue).run(pages)
     if end in _FINAL:
         planner = planner_at_end(stream.pipeline, stream.job)
         await parts.store.outcomes.complete(stream.lease.job_id, planner)
@@ -225,14 +190,16 @@ async def walk_stream(
 class _Walk:
     """One walk along one leased stream: fetches the next page while this one is written."""
 
-    def __init__(self, parts: WalkParts, stream: LeasedStream, time: WalkTime) -> None:
+    def __init__(
+        self, parts: WalkParts, stream: LeasedStream, may_continue: Callable[[], bool]
+    ) -> None:
         self._parts = parts
         self._ingest = parts.store.ingest
         self._limits = parts.limits
         self._clock = parts.clock
         self._stream = stream
         self._lease = stream.lease
-        self._time = time
+        self._may_continue = may_continue
         self._pages_left = stream.pipeline.slice_pages or sys.maxsize
         self._log = parts.log.bind(
             job_id=stream.job.id, pipeline=stream.pipeline.name, worker=stream.worker
@@ -272,12 +239,10 @@ class _Walk:
         try:
             while True:
                 page = await self._await_page(ahead)
-                if page is None:
-                    return await self._give_place_up()
                 if isinstance(page, NothingYet):
                     return await self._wait_for_records(page)
                 self._pages_left -= 1
-                more = not page.end and self._pages_left > 0 and self._time.may_continue()
+                more = not page.end and self._pages_left > 0 and self._may_continue()
                 if more:
                     ahead = asyncio.create_task(_next_page(pages))
                 state = await self._write(page)
@@ -292,30 +257,18 @@ class _Walk:
         finally:
             await _drop(ahead)
 
-    async def _await_page(self, ahead: asyncio.Task[Yielded]) -> Yielded | None:
-        """The next page; None if it takes so long that another stream should have the place."""
-        started = self._clock.monotonic()
-        patience = self._time.page_seconds
-        while not await self._done_within(ahead, min(patience, self._limits.page_seconds)):
-            if self._clock.monotonic() - started >= self._limits.page_seconds:
-                raise TimeoutError(f"no page within {self._limits.page_seconds:g} s")
-            with suppress(DatabaseGone):
-                if await self._time.place_is_wanted():
-                    return None
-        if self._clock.monotonic() - started < patience / 2**self._lease.overruns:
-            self._lease.overruns = 0
-        return ahead.result()
-
-    async def _done_within(self, task: asyncio.Task[T], seconds: float) -> bool:
-        """Renews the lease meanwhile."""
-        deadline = self._clock.monotonic() + seconds
+    async def _await_page(self, ahead: asyncio.Task[Yielded]) -> Yielded:
+        """The next page. Renews the lease meanwhile."""
+        deadline = self._clock.monotonic() + self._limits.page_seconds
         renewal = self._limits.lease_seconds / 3
-        while not task.done() and (left := deadline - self._clock.monotonic()) > 0:
-            await asyncio.wait([task], timeout=min(left, renewal))
-            if not task.done():
+        while not ahead.done() and (left := deadline - self._clock.monotonic()) > 0:
+            await asyncio.wait([ahead], timeout=min(left, renewal))
+            if not ahead.done():
                 with suppress(DatabaseGone):
                     await self._ingest.renew_stream(self._lease, self._limits.lease_seconds)
-        return task.done()
+        if not ahead.done():
+            raise TimeoutError(f"no page within {self._limits.page_seconds:g} s")
+        return ahead.result()
 
     async def _write(self, page: IngestPage) -> StreamState:
         """Writes a page. While the database is gone, the same page is sent again and again."""
@@ -371,13 +324,7 @@ class _Walk:
 
     async def _wait_for_records(self, nothing: NothingYet) -> WalkEnd:
         self._lease.failures = 0  # the source answered
-        self._lease.overruns = 0
         return await self._wait(max(_LEAST_WAIT_SECONDS, nothing.after), nothing.waiting_for)
-
-    async def _give_place_up(self) -> WalkEnd:
-        self._lease.overruns += 1
-        await self._release(waiting_for="its source, which is slow")
-        return WalkEnd.SLOW
 
     async def _wait(self, seconds: float, waiting_for: str) -> WalkEnd:
         await self._release(seconds, waiting_for=waiting_for)

@@ -16,7 +16,6 @@ from holdfast.engine.record.discover import (
     LeasedStream,
     WalkEnd,
     WalkParts,
-    WalkTime,
     walk_stream,
 )
 from holdfast.engine.record.pages import Yielded
@@ -105,7 +104,7 @@ class Upload:
                 self._parts.walk,
                 stream,
                 uploaded_pages(self._file, self._pipeline, lease, pace, job.column_names),
-                WalkTime(lambda: not self._stopped.is_set() and not held_back.is_set()),
+                lambda: not self._stopped.is_set() and not held_back.is_set(),
             )
         finally:
             watching.cancel()
