@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.clock import SystemClock
 from holdfast.engine.pace.lanes import LaneTurns
-from holdfast.engine.turns import PollingTurns
+from holdfast.engine.turns import Places, PollingTurns
 from holdfast.model import Lane, SliceKind
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.store import NewJob, NewStream, Store
@@ -66,7 +66,7 @@ async def test_worker_chooses_jobs_by_lane_and_of_one_lane_in_turn(store: Store)
     turns = PollingTurns(store, pipelines, lambda job_id, lane: True, SystemClock())
     chosen: Counter[int] = Counter()
     for _ in range(26):
-        turn = await turns.next(0, 0)
+        turn = await turns.next(0, Places(0, 0))
         assert turn is not None and turn.kind is SliceKind.PROCESS
         chosen[turn.job_id] += 1
     by_lane = sorted((lanes[job_id], count) for job_id, count in chosen.items())

@@ -9,7 +9,7 @@ import structlog
 
 from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock, system_random
-from holdfast.engine.turns import PollingTurns, Turn
+from holdfast.engine.turns import Places, PollingTurns, Turn
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, pipeline
@@ -25,7 +25,7 @@ class StopAtTurn(PollingTurns):
 
     worker: Worker
 
-    async def next(self, seconds: float, places: int) -> Turn | None:
+    async def next(self, seconds: float, places: Places) -> Turn | None:
         turn = await super().next(seconds, places)
         if turn is not None:
             asyncio.get_running_loop().call_soon(self.worker.stop)

@@ -17,7 +17,7 @@ import structlog
 from holdfast.cli.broker_composition import broker_turns
 from holdfast.cli.composition import worker_options
 from holdfast.engine.control import Control
-from holdfast.engine.turns import Turn
+from holdfast.engine.turns import Places, Turn
 from holdfast.errors import DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.broker_turns import BrokerTurns
@@ -33,7 +33,7 @@ from tests.messaging.conftest import OpenBroker, until
 from tests.messaging.fleet_scene import message, slice_of
 
 Add = Callable[..., Awaitable[None]]
-NONE_FREE = 0
+NONE_FREE = Places(0, 0)
 RECORD = {"pipeline": "notes", "rows": [{"n": 1}]}
 
 

@@ -118,7 +118,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await runners.leftovers.clear(parts.clock.now(), _CLEAN_UP_SECONDS * 2)
 
     loops = [
-        every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
         every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
         every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
         every(_LOOK_SECONDS, parts.deletions.look, log, "delete"),
@@ -138,7 +137,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         parts.feed.close()
         await runners.operations.stop()
-        await runners.uploads.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -15,6 +15,14 @@ from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many more streams a worker can walk, and how many of them may be files."""
+
+    free: int
+    files: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
     """A slice of a job to be done now. `trace` is that of the message which requested it."""
@@ -34,7 +42,7 @@ class Turns(Protocol):
     #: whether it listens to messages; others then send them for this worker's pipelines
     listens: bool
 
-    async def next(self, seconds: float, places: int) -> Turn | None:
+    async def next(self, seconds: float, places: Places) -> Turn | None:
         """The next turn, after at most `seconds`; discovery only if there is a place for it."""
         ...
 
@@ -78,7 +86,7 @@ class PollingTurns:
         self._may_skip = True
         self._ours: set[int] = set()  # jobs that were ours to run when last looked at
 
-    async def next(self, seconds: float, places: int) -> Turn | None:
+    async def next(self, seconds: float, places: Places) -> Turn | None:
         self._news.clear()
         turn = self._next_heard() or await self._next_walk(places) or await self._next_slice()
         if turn is None:
@@ -97,7 +105,7 @@ class PollingTurns:
 
     async def others_wait(self, turn: Turn) -> bool:
         if turn.kind is SliceKind.DISCOVER:
-            return bool(await self._discovering_jobs())
+            return bool(await self._discovering_jobs(files=True))
         return any(job_id != turn.job_id for job_id, _ in await self._runnable())
 
     async def ended(self, turn: Turn, worked: bool) -> None:
@@ -114,23 +122,29 @@ class PollingTurns:
             return None
         return Turn(SliceKind.PROCESS, self._heard.popitem()[0])
 
-    async def _next_walk(self, places: int) -> Turn | None:
-        if not self._discovering or places <= 0:
+    async def _next_walk(self, places: Places) -> Turn | None:
+        if not places.free:
             return None
-        waiting = await self._discovering_jobs()
+        waiting = await self._discovering_jobs(files=places.files > 0)
         if not waiting:
             return None
         return Turn(SliceKind.DISCOVER, self._walks.choose(waiting))
 
-    async def _discovering_jobs(self) -> list[tuple[int, Lane]]:
-        jobs = await self._store.reads.discovering_jobs(self._discovering)
-        return [(job_id, Lane(lane)) for job_id, lane in jobs if self._may_run(job_id, lane)]
+    async def _discovering_jobs(self, files: bool) -> list[tuple[int, Lane, str]]:
+        reading = self._names if files else ()
+        jobs = await self._store.reads.discovering_jobs(self._discovering, reading)
+        return [
+            (job_id, Lane(lane), owner)
+            for job_id, lane, owner in jobs
+            if self._may_run(job_id, lane)
+        ]
 
     async def _next_slice(self) -> Turn | None:
         runnable = await self._runnable()
         if not runnable:
             return None
-        return Turn(SliceKind.PROCESS, self._slices.choose(runnable))
+        jobs = [(job_id, lane, "") for job_id, lane in runnable]
+        return Turn(SliceKind.PROCESS, self._slices.choose(jobs))
 
     async def _runnable(self) -> list[tuple[int, Lane]]:
         jobs = await self._store.reads.runnable_jobs(self._names)
@@ -140,16 +154,21 @@ class PollingTurns:
 
 
 class _JobTurns:
-    """Whose turn it is among jobs."""
+    """Whose turn it is among jobs: of a lane, the owner's that was least recently served."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lanes = LaneTurns()
-        self._served: dict[int, float] = {}
+        self._served: dict[int | str, float] = {}
 
-    def choose(self, jobs: Sequence[tuple[int, Lane]]) -> int:
-        lanes = self._lanes.choose([lane for _, lane in jobs])
-        eligible = [job_id for job_id, lane in jobs if lane in lanes]
-        chosen = min(eligible, key=lambda job_id: (self._served.get(job_id, 0.0), job_id))
-        self._served[chosen] = self._clock.monotonic()
-        return chosen
+    def choose(self, jobs: Sequence[tuple[int, Lane, str]]) -> int:
+        lanes = self._lanes.choose([lane for _, lane, _ in jobs])
+        eligible = [(job_id, owner) for job_id, lane, owner in jobs if lane in lanes]
+
+        def last_served(job: tuple[int, str]) -> tuple[float, float, int]:
+            job_id, owner = job
+            return self._served.get(owner, 0.0), self._served.get(job_id, 0.0), job_id
+
+        job_id, owner = min(eligible, key=last_served)
+        self._served[job_id] = self._served[owner] = self._clock.monotonic()
+        return job_id

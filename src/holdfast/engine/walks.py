@@ -7,55 +7,51 @@ from collections.abc import Mapping
 from functools import partial
 
 from holdfast.engine.record.discover import Discovery, LeasedStream, WalkEnd, WalkParts
-from holdfast.engine.turns import Turn, Turns
+from holdfast.engine.turns import Places, Turn, Turns
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.pipeline import Pipeline
+from holdfast.tables.threads import INTAKES_AT_ONCE
 
-#: Streams that a worker walks at once: a walk mostly waits for its source.
-MOST_WALKS = 16
+#: Streams that a worker walks at once, and files among them, each with a workbook's memory.
+MOST_WALKS, MOST_FILES = 16, INTAKES_AT_ONCE
 
 
 class Walks:
-    """Each walk lasts `slice_seconds`, and longer while no other stream waits."""
-
     def __init__(
         self,
         parts: WalkParts,
         discovery: Discovery,
         pipelines: Mapping[str, Pipeline],
         turns: Turns,
-        slice_seconds: float,
     ) -> None:
         self._store = parts.store
-        self._clock = parts.clock
         self._log = parts.log
         self._discovery = discovery
         self._pipelines = pipelines
         self._turns = turns
-        self._slice_seconds = slice_seconds
         self._stopping = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], bool] = {}  # whether it reads a file
 
     @property
     def any(self) -> bool:
         return bool(self._tasks)
 
     @property
-    def places(self) -> int:
-        """How many more streams can be walked."""
-        return MOST_WALKS - len(self._tasks)
+    def places(self) -> Places:
+        free = MOST_WALKS - len(self._tasks)
+        return Places(free, min(free, MOST_FILES - sum(self._tasks.values())))
 
     async def start(self, turn: Turn) -> bool:
         """Leases a stream of the turn's job and walks it in the background; False if there is
         nothing to walk, and the turn is over."""
         leased = None
-        if self.places > 0:  # a message may come where none is expected
-            leased = await self._lease(turn.job_id)
+        if self.places.free:  # a message may come where none is expected
+            leased = await self._lease(turn.job_id, self.places.files > 0)
         if leased is None:
             await self._turns.ended(turn, worked=False)
             return False
         task = asyncio.create_task(self._walk(turn, leased))
-        self._tasks.add(task)
+        self._tasks[task] = leased.reads_file
         task.add_done_callback(partial(self._ended, turn.job_id))
         return True
 
@@ -72,31 +68,35 @@ class Walks:
                 task.cancel()
 
     def _ended(self, job_id: int, done: asyncio.Task[None]) -> None:
-        self._tasks.discard(done)
+        self._tasks.pop(done, None)
         error = None if done.cancelled() else done.exception()
         if isinstance(error, DatabaseGone):
             self._log.warning("database.gone", error=str(error))
         elif error is not None:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
-    async def _lease(self, job_id: int) -> LeasedStream | None:
+    async def _lease(self, job_id: int, has_room_for_file: bool) -> LeasedStream | None:
         try:
             job = await self._store.reads.job(job_id)
         except NotThere:  # deleted since the turn was given
             return None
+        if job.reference is not None and (job.file_id is None or not has_room_for_file):
+            return None
         return await self._discovery.lease(self._pipelines[job.pipeline], job)
 
     async def _walk(self, turn: Turn, first: LeasedStream) -> None:
-        """Slice after slice until the turn's time is up and another stream waits."""
-        deadline = self._clock.monotonic() + self._slice_seconds
+        """One stream of the job after the other, until its place is wanted."""
+        wanted = partial(self._place_is_wanted, turn, first.reads_file)
         leased: LeasedStream | None = first
         try:
             while leased is not None:
-                end = await self._discovery.walk(leased, lambda: self._stopping)
-                if end is not WalkEnd.TIME or self._stopping:
+                end = await self._discovery.walk(leased, lambda: self._stopping, wanted)
+                if end is not WalkEnd.TIME or self._stopping or await wanted():
                     break
-                if self._clock.monotonic() >= deadline and await self._turns.others_wait(turn):
-                    break
-                leased = await self._lease(turn.job_id)
+                leased = await self._lease(turn.job_id, has_room_for_file=True)
         finally:
             await self._turns.ended(turn, worked=True)
+
+    async def _place_is_wanted(self, turn: Turn, by_file: bool) -> bool:
+        free = self.places.files if by_file else self.places.free
+        return not free and await self._turns.others_wait(turn)

@@ -36,10 +36,11 @@ from holdfast.engine.record.discover import (
     DiscoverLimits,
     Discovery,
     Reach,
-    SourceAccess,
     WalkParts,
+    WorkerSources,
 )
 from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
+from holdfast.engine.record.file_pages import StoredTables
 from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
@@ -80,6 +81,7 @@ class WorkerOptions:
     work: WorkLimits
     execute: ExecuteLimits
     files: FileAccess
+    tables: Mapping[str, Any]  # limits of reading a file, by the names of TableOptions
     discover: DiscoverLimits
     claim: ClaimBounds
     concurrency: ConcurrencyBounds
@@ -357,10 +359,16 @@ class Worker:
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
-        access = SourceAccess(self._reach, self._facilities, backpressure)
-        discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
-        slice_seconds = options.work.slice_seconds
-        return Walks(parts, discovery, self._pipelines, self._turns, slice_seconds)
+        sources = WorkerSources(
+            self._reach,
+            self._facilities,
+            backpressure,
+            StoredTables(self._store, options.files, options.tables),
+            options.discover.max_input_bytes,
+            self._log,
+        )
+        discovery = Discovery(parts, sources, self._name, options.work.slice_seconds)
+        return Walks(parts, discovery, self._pipelines, self._turns)
 
     def _reach(self, job: Job) -> Reach:
         gates = self._gates.of(job.lane, job.id)

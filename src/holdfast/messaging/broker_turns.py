@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from holdfast.clock import Clock
 from holdfast.engine.pace.lanes import LaneTurns
 from holdfast.engine.patience import never, patiently
-from holdfast.engine.turns import MayRun, Turn
+from holdfast.engine.turns import MayRun, Places, Turn
 from holdfast.engine.walks import MOST_WALKS
 from holdfast.errors import BadEnvelope, DatabaseGone, SwitchedOff, Throttled, UserError
 from holdfast.messaging.broker import Broker
@@ -110,7 +110,7 @@ class BrokerTurns:
             self._consumers.append(consumer)
             self._pumps.append(asyncio.create_task(self._pump(queue, consumer)))
 
-    async def next(self, seconds: float, places: int) -> Turn | None:
+    async def next(self, seconds: float, places: Places) -> Turn | None:
         self._started.set()
         raise_failure(pump for pump in self._pumps if pump.done())
         turn = None if self._heard_last else await self._next_heard()
@@ -172,7 +172,7 @@ class BrokerTurns:
             elif isinstance(message.body, JobStart | ItemsAdd):
                 await self._follow(delivery, message, message.body)
 
-    async def _next_asked(self, seconds: float, places: int) -> _Asked | None:
+    async def _next_asked(self, seconds: float, places: Places) -> _Asked | None:
         asked = self._pick(places)
         if asked is None and not self._heard:
             self._arrived.clear()
@@ -181,9 +181,9 @@ class BrokerTurns:
             asked = self._pick(places)
         return asked
 
-    def _pick(self, places: int) -> _Asked | None:
+    def _pick(self, places: Places) -> _Asked | None:
         """A walk if there is a place for it, which takes no time here; else a slice of items."""
-        walk = self._pick_of(DISCOVER_QUEUES, self._walk_lanes) if places > 0 else None
+        walk = self._pick_of(DISCOVER_QUEUES, self._walk_lanes) if places.free else None
         return walk or self._pick_of(PROCESS_QUEUES, self._slice_lanes)
 
     def _pick_of(self, queues: Mapping[Lane, str], turns: LaneTurns) -> _Asked | None:

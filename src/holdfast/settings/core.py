@@ -163,7 +163,7 @@ class Settings(RetentionSettings):
     max_workbook_bytes: int = setting(
         1_000_000_000,
         "Maximum memory for reading one XLSX workbook, and its maximum unpacked size. The API"
-        " reads up to four at once.",
+        " reads up to four at once, a worker two.",
         200_000_000,
         64 * 1024 * MIB,
     )

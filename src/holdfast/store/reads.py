@@ -45,6 +45,16 @@ class Verification:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """A stored file, as far as a job reads it. Its key is that in the file store."""
+
+    name: str
+    key: str
+    size: int
+    sha256: str
+
+
 class Reads:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -82,20 +92,26 @@ class Reads:
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["pipeline"], row["lane"]) for row in rows]
 
-    async def discovering_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str]]:
-        """Jobs with a stream to walk, and their lanes."""
-        rows = await self._database.fetch("discovering_jobs", {"pipelines": list(pipelines)})
-        return [(row["id"], row["lane"]) for row in rows]
+    async def discovering_jobs(
+        self, discovering: Sequence[str], reading: Sequence[str] = ()
+    ) -> list[tuple[int, str, str]]:
+        """Jobs with a stream to walk, their lanes and owners: of pipelines that discover records,
+        and over stored files, which any pipeline may have."""
+        params = {"discovering": list(discovering), "reading": list(reading)}
+        rows = await self._database.fetch("discovering_jobs", params)
+        return [(row["id"], row["lane"], row["owner_id"]) for row in rows]
+
+    async def stored_file(self, file_id: int) -> StoredContent:
+        """What a job over a stored file reads."""
+        rows = await self._database.fetch("stored_content", {"id": file_id})
+        if not rows:
+            raise NotThere(f"there is no file {file_id}")
+        return StoredContent(**fields_of(rows[0]))
 
     async def unfinished_jobs(self, pipelines: Sequence[str]) -> list[int]:
         """Running jobs with something left to do."""
         rows = await self._database.fetch("unfinished_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
-
-    async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
-        """Jobs over stored files whose rows are not being ingested: id, pipeline and owner."""
-        rows = await self._database.fetch("upload_jobs", {"pipelines": list(pipelines)})
-        return [(row["id"], row["pipeline"], row["owner_id"]) for row in rows]
 
     async def finishable_jobs(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("finishable_jobs")]

@@ -585,8 +585,14 @@ set    discovered_at = null, updated_at = @now
 where  id = :job_id;
 
 -- name: job_cap
--- Whether the job has a cap, to choose the lock that its ingest needs.
-select max_items
+-- Whether the job has a cap, to choose the lock that its ingest needs; and whether the stream has to
+-- stop after this page.
+select max_items,
+       case when state <> 'RUNNING'
+                 or exists (select 1 from kill_switches k
+                            where k.scope in ('all', 'pipeline:' || jobs.pipeline,
+                                              'source:' || cast(:source as text)))
+            then 1 else 0 end as held_back
 from   jobs
 where  id = :job_id;
 
@@ -604,13 +610,15 @@ from   jobs
 where  id = :job_id;
 
 -- name: discovering_jobs
--- Jobs with a stream to walk, of the pipelines a worker has loaded. A file's rows are ingested by a
--- process that has the file.
-select distinct j.id, j.lane
+-- Jobs with a stream to walk. A file that is not in the file store is read by the command that was
+-- given it.
+select distinct j.id, j.lane, j.owner_id
 from   jobs j
        join streams s on s.job_id = j.id
-where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
-       and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
+where  j.state = 'RUNNING'
+       and (j.reference is null and j.pipeline in (@each(:discovering, text))
+            or j.file_id is not null and j.pipeline in (@each(:reading, text)))
+       and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
