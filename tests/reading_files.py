@@ -11,8 +11,10 @@ from typing import Any
 import structlog
 
 from holdfast.cli.composition import discover_limits, file_access, table_limits
+from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.presence import present
 from holdfast.engine.record.discover import Discovery, WalkParts, WorkerSources
 from holdfast.engine.record.file_pages import StoredTables
 from holdfast.errors import DatabaseGone, NotThere
@@ -24,7 +26,6 @@ from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
 from holdfast.tasks import end_tasks
 
-NAME = "reader of files"
 _LOOK_SECONDS = 0.02
 
 
@@ -37,11 +38,13 @@ async def reading_files(
 ) -> AsyncIterator[None]:
     """`files`: how the file store is reached now, if not as the settings say."""
     access = partial(file_access, settings) if files is None else files
-    reading = asyncio.create_task(FileReader(settings, store, pipelines, access).run())
-    try:
-        yield
-    finally:
-        await end_tasks([reading])
+    async with present(store, worker_name()) as name:
+        reader = FileReader(settings, store, pipelines, access, name)
+        reading = asyncio.create_task(reader.run())
+        try:
+            yield
+        finally:
+            await end_tasks([reading])
 
 
 class FileReader:
@@ -53,7 +56,9 @@ class FileReader:
         store: Store,
         pipelines: Mapping[str, Pipeline],
         files: Callable[[], FileAccess],
+        name: str,
     ) -> None:
+        self._name = name
         self._settings = settings
         self._files = files
         self._store = store
@@ -100,7 +105,7 @@ class FileReader:
             log=log,
         )
         parts = WalkParts(store, limits, clock, system_random(), metrics, log)
-        return Discovery(parts, sources, NAME, self._settings.target_slice_seconds)
+        return Discovery(parts, sources, self._name, self._settings.target_slice_seconds)
 
 
 def _nowhere(*of: object) -> Any:

@@ -68,7 +68,7 @@ class Desk:
 
     async def being_read(self) -> int:
         rows = await self.store.database.fetch(
-            "select count(*) from streams where worker is not null"
+            "select count(*) from streams where worker is not null and state = 'RUNNING'"
         )
         return int(rows[0][0])
 
@@ -80,7 +80,7 @@ def desk(store: Store, tmp_path: Path) -> Desk:
 
 async def test_worker_reads_a_file_and_processes_its_rows(store: Store, desk: Desk) -> None:
     job_id = await desk.start(1000)
-    why = await why_not_running(open_console(store), await store.reads.job(job_id), 60)
+    why = await why_not_running(open_console(store), await store.reads.job(job_id))
     assert why is not None and why.kind == "no live worker"
     await work(store, demo, **desk.settings)
     assert (await store.reads.job(job_id)).state is JobState.DONE

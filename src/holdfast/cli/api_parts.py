@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,9 @@ from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
 from holdfast.console.new_jobs import NewJobs
 from holdfast.console.operation_runner import AttemptLimits, OperationRunner
+from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.presence import present
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.health import MetricsAccess
 from holdfast.pipeline import Pipeline
@@ -50,11 +52,13 @@ async def opened_parts(
     settings: Settings, pipelines: Mapping[str, Pipeline], host: str = "127.0.0.1"
 ) -> AsyncIterator[Parts]:
     metrics = metrics_of(pipelines.values())
-    async with opened_store(settings, metrics) as store:
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings, metrics))
         console = open_console(store, limits_of(settings))
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
         backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
         library = file_library(settings, console)
+        name = await stack.enter_async_context(present(store, worker_name()))
         flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
 
         def new_worker(job_id: int) -> Worker:
@@ -78,7 +82,7 @@ async def opened_parts(
             item_lists=ItemLists(console, clock, metrics, log),
             rates=rates,
             feed=Feed(console, rates, clock),
-            runners=_runners(settings, pipelines, console, library, clock, log),
+            runners=_runners(settings, pipelines, console, library, clock, log, name),
             kickoffs=asyncio.Semaphore(_KICKOFFS),
             options=_api_options(settings, host),
             secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
@@ -98,13 +102,15 @@ def _runners(
     library: FileLibrary,
     clock: Clock,
     log: Any,
+    name: str,
 ) -> Runners:
     limits = AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found)
-    name, access = worker_name(), library.access
+    access = library.access
     return Runners(
         operations=OperationRunner(console, pipelines, limits, worker_name, log),
         exports=ExportWriter(console, access, worker_name, clock, log),
         leftovers=FileLeftovers(console, access, name, log),
+        lost_workers=LostWorkers(console.store, name, log),
     )
 
 
@@ -119,6 +125,5 @@ def _api_options(settings: Settings, host: str) -> ApiOptions:
         max_body_bytes=settings.max_body_bytes,
         kickoff_max_seconds=settings.kickoff_max_seconds,
         session_seconds=settings.session_hours * 3600.0,
-        worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.backfill_enabled,
     )

@@ -53,6 +53,8 @@ class OwnWalk:
         self._worker = worker
         self._discovery = Discovery(parts, OwnFile(file), worker, slice_seconds=0.0)
         self._stopped = stopped
+        self._token = ""  # of the last walk
+        self._strays: set[str] = set()
 
     async def run(self, pipeline: Pipeline, job_id: int) -> None:
         """The worker must be registered; here it gives signs of life."""
@@ -66,15 +68,20 @@ class OwnWalk:
             await end_tasks([living])
 
     async def _beat(self) -> None:
-        await self._store.workers.see_worker(self._worker)
+        """A lease whose answer was lost is in our name, and nobody walks: it is freed."""
+        held = self._held()
+        tokens = await self._store.workers.beat(self._worker, strays=self._strays - held)
+        self._strays = (tokens or set()) - self._held()
+
+    def _held(self) -> set[str]:
+        return {self._token} | self._store.ingest.in_flight
 
     async def _is_over(self, pipeline: Pipeline, job_id: int) -> bool:
         """Walks the stream if it is free. It is not while another process reads the same file, or
         while the job has to wait."""
-        # A lease whose commit was not confirmed is ours, but we do not know its token.
-        await self._store.leases.return_leases(self._worker)
         leased = await self._discovery.lease(pipeline, await self._store.reads.job(job_id))
         if leased is not None:
+            self._token = leased.lease.token
             await self._discovery.walk(leased, self._stopped.is_set, _nobody_waits)
         return self._stopped.is_set() or not await self._has_more(job_id)
 

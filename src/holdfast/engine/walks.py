@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
+from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.record.discover import Discovery, LeasedStream, WalkEnd, WalkParts
-from holdfast.engine.turns import Places, Turn, Turns
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.pipeline import Pipeline
+from holdfast.store import DueJob
 from holdfast.tables.threads import INTAKES_AT_ONCE
+
+#: Whether this worker may run a job, by its id and lane.
+MayRun = Callable[[int, str], bool]
+
 
 #: Streams that a worker walks at once, and files among them, each with a workbook's memory.
 MOST_WALKS, MOST_FILES = 16, INTAKES_AT_ONCE
@@ -22,38 +27,39 @@ class Walks:
         parts: WalkParts,
         discovery: Discovery,
         pipelines: Mapping[str, Pipeline],
-        turns: Turns,
+        may_run: MayRun,
+        news: Callable[[], None],
     ) -> None:
+        """`news` is called when a walk has ended."""
         self._store = parts.store
         self._log = parts.log
         self._discovery = discovery
         self._pipelines = pipelines
-        self._turns = turns
+        self._discovering = [name for name, pipeline in pipelines.items() if pipeline.discovers]
+        self._may_run = may_run
+        self._news = news
+        self._order = FairOrder()
         self._stopping = False
         self._tasks: dict[asyncio.Task[None], bool] = {}  # whether it reads a file
+        self._tokens: set[str] = set()
 
     @property
     def any(self) -> bool:
         return bool(self._tasks)
 
-    @property
-    def places(self) -> Places:
-        free = MOST_WALKS - len(self._tasks)
-        return Places(free, min(free, MOST_FILES - sum(self._tasks.values())))
+    def tokens(self) -> set[str]:
+        """Those of the streams that are walked."""
+        return set(self._tokens)
 
-    async def start(self, turn: Turn) -> bool:
-        """Leases a stream of the turn's job and walks it in the background; False if there is
-        nothing to walk, and the turn is over."""
-        leased = None
-        if self.places.free:  # a message may come where none is expected
-            leased = await self._lease(turn.job_id, self.places.files > 0)
-        if leased is None:
-            await self._turns.ended(turn, worked=False)
-            return False
-        task = asyncio.create_task(self._walk(turn, leased))
-        self._tasks[task] = leased.reads_file
-        task.add_done_callback(partial(self._ended, turn.job_id))
-        return True
+    async def look(self) -> bool:
+        """Begins to walk streams that nobody walks, in fair order, while there are places; False
+        if there are none."""
+        began = False
+        while self._free and (waiting := await self._waiting(self._free_for_files > 0)):
+            if not await self._start(self._order.choose(waiting).job_id):
+                break  # another worker was first; the next look finds the others
+            began = True
+        return began
 
     def stop(self) -> None:
         """Each walk ends after the page that it writes."""
@@ -67,36 +73,60 @@ class Walks:
             for task in self._tasks:
                 task.cancel()
 
+    @property
+    def _free(self) -> int:
+        return 0 if self._stopping else MOST_WALKS - len(self._tasks)
+
+    @property
+    def _free_for_files(self) -> int:
+        return min(self._free, MOST_FILES - sum(self._tasks.values()))
+
+    async def _waiting(self, files: bool) -> list[DueJob]:
+        reading = list(self._pipelines) if files else []
+        jobs = await self._store.reads.discovering_jobs(self._discovering, reading)
+        return [job for job in jobs if self._may_run(job.job_id, job.lane)]
+
+    async def _start(self, job_id: int) -> bool:
+        leased = await self._lease(job_id)
+        if leased is None:
+            return False
+        task = asyncio.create_task(self._walk(leased))
+        self._tasks[task] = leased.reads_file
+        task.add_done_callback(partial(self._ended, job_id))
+        return True
+
     def _ended(self, job_id: int, done: asyncio.Task[None]) -> None:
         self._tasks.pop(done, None)
+        self._news()
         error = None if done.cancelled() else done.exception()
         if isinstance(error, DatabaseGone):
             self._log.warning("database.gone", error=str(error))
         elif error is not None:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
-    async def _lease(self, job_id: int, has_room_for_file: bool) -> LeasedStream | None:
+    async def _lease(self, job_id: int) -> LeasedStream | None:
         try:
             job = await self._store.reads.job(job_id)
-        except NotThere:  # deleted since the turn was given
+        except NotThere:  # deleted since
             return None
-        if job.reference is not None and (job.file_id is None or not has_room_for_file):
-            return None
-        return await self._discovery.lease(self._pipelines[job.pipeline], job)
+        leased = await self._discovery.lease(self._pipelines[job.pipeline], job)
+        if leased is not None:
+            self._tokens.add(leased.lease.token)
+        return leased
 
-    async def _walk(self, turn: Turn, first: LeasedStream) -> None:
+    async def _walk(self, first: LeasedStream) -> None:
         """One stream of the job after the other, until its place is wanted."""
-        wanted = partial(self._place_is_wanted, turn, first.reads_file)
+        wanted = partial(self._place_is_wanted, first.reads_file)
         leased: LeasedStream | None = first
-        try:
-            while leased is not None:
+        while leased is not None:
+            try:
                 end = await self._discovery.walk(leased, lambda: self._stopping, wanted)
-                if end is not WalkEnd.TIME or self._stopping or await wanted():
-                    break
-                leased = await self._lease(turn.job_id, has_room_for_file=True)
-        finally:
-            await self._turns.ended(turn, worked=True)
+            finally:
+                self._tokens.discard(leased.lease.token)
+            if end is not WalkEnd.TIME or self._stopping or await wanted():
+                return
+            leased = await self._lease(first.job.id)
 
-    async def _place_is_wanted(self, turn: Turn, by_file: bool) -> bool:
-        free = self.places.files if by_file else self.places.free
-        return not free and await self._turns.others_wait(turn)
+    async def _place_is_wanted(self, by_file: bool) -> bool:
+        free = self._free_for_files if by_file else self._free
+        return free <= 0 and bool(await self._waiting(by_file or self._free_for_files > 0))

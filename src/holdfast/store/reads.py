@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -55,6 +55,14 @@ class StoredContent:
     sha256: str
 
 
+class DueJob(NamedTuple):
+    """A job with something to do now."""
+
+    job_id: int
+    lane: Lane
+    owner_id: str
+
+
 class Reads:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -88,18 +96,19 @@ class Reads:
             return with_cancelled(counters)
         return counters
 
-    async def runnable_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
+    async def runnable_jobs(self, pipelines: Sequence[str]) -> list[DueJob]:
+        """Jobs with items that are due."""
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
-        return [(row["id"], row["pipeline"], row["lane"]) for row in rows]
+        return [_due_job(row) for row in rows]
 
     async def discovering_jobs(
         self, discovering: Sequence[str], reading: Sequence[str] = ()
-    ) -> list[tuple[int, str, str]]:
-        """Jobs with a stream to walk, their lanes and owners: of pipelines that discover records,
-        and over stored files, which any pipeline may have."""
+    ) -> list[DueJob]:
+        """Jobs with a stream to walk: of pipelines that discover records, and over stored files,
+        which any pipeline may have."""
         params = {"discovering": list(discovering), "reading": list(reading)}
         rows = await self._database.fetch("discovering_jobs", params)
-        return [(row["id"], row["lane"], row["owner_id"]) for row in rows]
+        return [_due_job(row) for row in rows]
 
     async def stored_file(self, file_id: int) -> StoredContent:
         """What a job over a stored file reads."""
@@ -183,6 +192,10 @@ def with_cancelled(counters: Counters) -> Counters:
 
 def counters_of(row: Row) -> Counters:
     return Counters(**{field.name: row[field.name] for field in fields(Counters)})
+
+
+def _due_job(row: Row) -> DueJob:
+    return DueJob(row["id"], Lane(row["lane"]), row["owner_id"])
 
 
 def job_of(row: Row) -> Job:

@@ -71,7 +71,6 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class DiscoverLimits:
-    lease_seconds: float
     max_input_bytes: int
     max_failures: int
     page_seconds: float
@@ -168,11 +167,10 @@ class Discovery:
 
     async def lease(self, pipeline: Pipeline, job: Job) -> LeasedStream | None:
         """A stream of the job that is free, if any."""
-        store, limits = self._parts.store, self._parts.limits
-        lease = await store.ingest.lease_stream(job.id, self._worker, limits.lease_seconds)
+        lease = await self._parts.store.ingest.lease_stream(job.id, self._worker)
         if lease is None:
             return None
-        pace = None if job.reference is None else IngestPace(limits.ingest)
+        pace = None if job.reference is None else IngestPace(self._parts.limits.ingest)
         return LeasedStream(lease, pipeline, job, self._worker, pace)
 
     async def walk(
@@ -221,7 +219,7 @@ class Discovery:
 
         end = await walk_stream(parts, stream, self._sources.pages(stream), may_continue)
         seconds = clock.monotonic() - started
-        parts.metrics.slice_seconds.labels(stream.pipeline.name, "discover").observe(seconds)
+        parts.metrics.walk_seconds.labels(stream.pipeline.name).observe(seconds)
         return end
 
 
@@ -257,7 +255,8 @@ class _Walk:
         self._stream = stream
         self._lease = stream.lease
         self._may_continue = may_continue
-        self._pages_left = stream.pipeline.slice_pages or sys.maxsize
+        of_source = None if stream.reads_file else stream.pipeline.slice_pages
+        self._pages_left = of_source or sys.maxsize
         self._log = parts.log.bind(
             job_id=stream.job.id, pipeline=stream.pipeline.name, worker=stream.worker
         )
@@ -311,14 +310,7 @@ class _Walk:
             await _drop(ahead)
 
     async def _await_page(self, ahead: asyncio.Task[Yielded]) -> Yielded:
-        """The next page. Renews the lease meanwhile."""
-        deadline = self._clock.monotonic() + self._limits.page_seconds
-        renewal = self._limits.lease_seconds / 3
-        while not ahead.done() and (left := deadline - self._clock.monotonic()) > 0:
-            await asyncio.wait([ahead], timeout=min(left, renewal))
-            if not ahead.done():
-                with suppress(DatabaseGone):
-                    await self._ingest.renew_stream(self._lease, self._limits.lease_seconds)
+        await asyncio.wait([ahead], timeout=self._limits.page_seconds)
         if not ahead.done():
             raise TimeoutError(f"no page within {self._limits.page_seconds:g} s")
         return ahead.result()
@@ -348,7 +340,6 @@ class _Walk:
                 self._lease,
                 page,
                 stream.worker,
-                self._limits.lease_seconds,
                 stream.pipeline.dedupe,
                 note,
                 decisions,
@@ -360,7 +351,7 @@ class _Walk:
         seconds = self._clock.monotonic() - started - ingested.waited_seconds
         size = sum(len(item.input) for item in page.items) + sum(map(len, page.inputs))
         if pace is not None:
-            pace.observe(page.records_count, size, seconds, ingested.waited_seconds)
+            pace.observe(page.records_count, size, seconds)
         self._log.debug(
             "ingest.page",
             source=self._lease.source,
