@@ -83,7 +83,7 @@ def test_worker_killed_in_mid_file_is_continued_by_the_next(
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("point", ["create/committed", "answer_request/answer_request"])
+@pytest.mark.parametrize("point", ["create/committed", "answer_request/answer_key"])
 def test_server_killed_before_its_answer_makes_no_second_job(
     point: str, holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
 ) -> None:

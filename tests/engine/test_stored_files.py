@@ -14,7 +14,7 @@ from holdfast.cli.composition import file_access
 from holdfast.console import open_console
 from holdfast.console.files import NewFile
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Control, NewUpload, Origin
+from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.engine.walks import MOST_FILES
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
@@ -56,9 +56,8 @@ class Desk:
         await self.files.store.put(key, content, max_bytes=10**9)
         new = NewFile(owner, "rows.csv", "upload", key, len(content), sha256, {})
         file_id = await open_console(self.store).files.add_file(new)
-        origin = Origin(file_id=file_id, by_admin=True)
-        upload = NewUpload(demo, "rows.csv", key, sha256, origin=origin)
-        return await Control(self.store, owner, structlog.get_logger()).start_upload(upload)
+        request = JobRequest(demo, file=JobFile("rows.csv", key, sha256, file_id=file_id))
+        return await Control(self.store, owner, structlog.get_logger()).start(request)
 
     async def accepted(self, job_id: int) -> int:
         return (await self.store.reads.counters(job_id)).accepted
@@ -162,8 +161,8 @@ async def test_file_that_is_gone_fails_its_job_with_the_reason(store: Store, des
 
 
 async def test_file_that_a_command_was_given_is_left_to_it(store: Store, desk: Desk) -> None:
-    new = NewUpload(demo, "rows.csv", "/elsewhere/rows.csv", "its content")
-    await Control(store, "tester", structlog.get_logger()).start_upload(new)
+    request = JobRequest(demo, file=JobFile("rows.csv", "/elsewhere/rows.csv", "its content"))
+    await Control(store, "tester", structlog.get_logger()).start(request)
     assert await store.reads.discovering_jobs(["demo"], ["demo"]) == []
     job_id = await desk.start(10)
     assert await store.reads.discovering_jobs(["demo"], ["demo"]) == [(job_id, "UPLOAD", "tester")]
