@@ -142,6 +142,7 @@ def discover_limits(settings: Settings) -> DiscoverLimits:
         max_failures=settings.max_attempts_error,
         page_seconds=settings.discover_timeout_seconds,
         retry_cap_seconds=settings.retry_soon_cap_seconds,
+        ingest=ingest_bounds(settings),
     )
 
 
@@ -157,8 +158,8 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
             max_result_bytes=settings.max_result_bytes,
         ),
         files=file_access(settings),
+        tables=table_limits(settings),
         threads=settings.threads,
-        discover_concurrency=settings.discover_concurrency,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
         concurrency=ConcurrencyBounds(

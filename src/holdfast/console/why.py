@@ -69,9 +69,7 @@ async def _discovery(console: Console, job: Job) -> Reason | None:
     if not running or any(stream.leased for stream in running):
         return None
     if any(stream.due for stream in running):
-        if job.file_id is not None:
-            return Reason("waiting", _file_waits(job))
-        if job.reference:
+        if job.reference and job.file_id is None:
             text = f"the rest of the file is not being read; continue with: {_run(job)}"
             return Reason("no live worker", text)
         return await _no_live_worker(console, job) or await _unsent(console, job)
@@ -88,13 +86,6 @@ async def _waiting_streams(console: Console, job: Job, streams: list[StreamView]
         return None
     text = f"{stream.source} waits for {stream.waiting_for or 'its turn'}"
     return Reason("waiting until", text, stream.available_at)
-
-
-def _file_waits(job: Job) -> str:
-    return (
-        f"the file is about to be read by a server that has the pipeline {job.pipeline}; if none"
-        " runs, start one: holdfast api FILE.py"
-    )
 
 
 async def _waiting(console: Console, job: Job) -> Reason | None:

@@ -135,7 +135,6 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "refused.",
         ("limit", "closed", "refused"),
     ),
-    "intake.failed": ("Reading an uploaded file in failed with an unexpected error.", ()),
     "page.slow": ("A page of a list was slow to read.", ("list", "after", "seconds")),
     "export.written": ("An export was written.", ("export", "rows")),
     "export.failed": ("An export could not be written.", ("export",)),

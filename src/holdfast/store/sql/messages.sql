@@ -1,12 +1,12 @@
 -- Messages: outbox, turns, dead letters of messages, duties.
 
 -- name: announce
--- A slice of a job is wanted; the relay creates its message. The rows of an upload are ingested
--- by the process that received the file, not by a worker.
+-- A slice of a job is wanted; the relay creates its message. Nobody but the command that was given
+-- it reads a file that is not in the file store.
 insert into outbox (message_id, job_id, kind, trace, available_at, failures, created_at)
 select @uuid, id, :kind, trace, @after(:delay), 0, @now
 from   jobs
-where  id = :job_id and (:kind <> 'discover' or lane <> 'UPLOAD');
+where  id = :job_id and (:kind <> 'discover' or reference is null or file_id is not null);
 
 -- name: add_message
 -- A message as it goes on the wire.
@@ -92,7 +92,8 @@ select count(*)
 from   streams s
        join jobs j on j.id = s.job_id
 where  s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
-       and s.worker is null and j.lane <> 'UPLOAD'
+       and s.worker is null
+       and (j.reference is null or j.file_id is not null)
        and not exists (select 1 from kill_switches k where k.scope = 'source:' || s.source);
 
 -- name: hasten_owner
@@ -132,7 +133,7 @@ select min(@seconds_until(s.available_at))
 from   streams s
        join jobs j on j.id = s.job_id
 where  s.job_id = :job_id and s.state = 'RUNNING' and s.worker is null and j.state = 'RUNNING'
-       and j.lane <> 'UPLOAD'
+       and (j.reference is null or j.file_id is not null)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
 
@@ -165,7 +166,8 @@ limit  1000;
 select distinct j.id
 from   jobs j
        join streams s on s.job_id = j.id
-where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text)) and j.lane <> 'UPLOAD'
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
+       and (j.reference is null or j.file_id is not null)
        and s.state = 'RUNNING' and s.available_at <= @now
        and s.worker is null
        and not exists (select 1 from kill_switches k

@@ -85,7 +85,8 @@ with added as (
     insert into outbox (message_id, job_id, kind, trace, available_at, failures, created_at)
     select @uuid, id, cast(:kind as text), trace, @after(:delay), 0, @now
     from   jobs
-    where  id = :job_id and (cast(:kind as text) <> 'discover' or lane <> 'UPLOAD')
+    where  id = :job_id and (cast(:kind as text) <> 'discover' or reference is null
+                             or file_id is not null)
     returning 1
 )
 select pg_notify('holdfast_outbox', '')
