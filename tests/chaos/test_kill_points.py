@@ -49,8 +49,8 @@ async def _reached(url: str, scenario: Scenario) -> set[str]:
         if verb == scenario.verb:
             passed.add(query)
 
-    store = await open_store(url, announces=True)
-    watched = await open_store(url, announces=True, fault=note)
+    store = await open_store(url)
+    watched = await open_store(url, fault=note)
     try:
         state = await scenario.prepare(store)
         await scenario.act(watched, state)
@@ -63,7 +63,7 @@ async def _reached(url: str, scenario: Scenario) -> set[str]:
 
 async def _kill_at(url: str, children: Children, number: int, point: str) -> None:
     scenario = SCENARIOS[number]
-    store = await open_store(url, announces=True)
+    store = await open_store(url)
     try:
         state = await scenario.prepare(store)
         settings = {

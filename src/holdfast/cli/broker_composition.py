@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,24 +21,36 @@ from holdfast.consumers import (
     Topic,
     Trust,
 )
+from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.pages import new_item
+from holdfast.engine.upkeep import every
+from holdfast.engine.worker import Worker
 from holdfast.errors import BrokerGone, NotAllowed, UserError
 from holdfast.extension import installed
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.dead import keep_dead_messages
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue, Return
+from holdfast.messaging.item_adds import ItemAdds
+from holdfast.messaging.job_starts import JobStarts
+from holdfast.messaging.nudges import KEEP_SECONDS, LOOK_SECONDS, HeldNudges, NudgeSender
+from holdfast.messaging.orders import OrderLimits, OrderParts, Orders
 from holdfast.messaging.signing import MessageTrust
-from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
+from holdfast.messaging.topology import DEAD_QUEUE, ORDERS_QUEUE, QUEUES, work_queue
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.settings import Settings
 from holdfast.store import NewJob, Store
 from holdfast.store.messages import Filled
-from holdfast.tasks import end_tasks
+from holdfast.tasks import end_tasks, raise_failure
+
+#: Orders that a worker follows at once. Each that it holds when it is killed counts as delivered.
+_ORDERS = 4
+#: Nudges of a pipeline that a worker holds at the most; the others wait in the queue.
+_NUDGES = 100
 
 
 @asynccontextmanager
@@ -55,6 +67,64 @@ async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
         yield broker
     finally:
         await broker.close()
+
+
+@asynccontextmanager
+async def own_queues(
+    settings: Settings,
+    store: Store,
+    pipelines: Mapping[str, Pipeline],
+    broker: Broker,
+    worker: Worker,
+    metrics: Metrics,
+    log: Any,
+) -> AsyncIterator[None]:
+    """Follows orders of other programs and holds nudges, once the worker has started."""
+    clock = SystemClock()
+    orders = _orders(settings, store, pipelines, metrics, log)
+    nudges = HeldNudges(store, worker.hear, clock, settings.max_message_bytes)
+    ordered = await broker.consume(ORDERS_QUEUE, _ORDERS)
+    nudged = [await broker.consume(work_queue(name), _NUDGES) for name in pipelines]
+
+    async def once_started(action: Callable[[], Awaitable[None]]) -> None:
+        await worker.started.wait()
+        await action()
+
+    tasks = [
+        asyncio.create_task(once_started(action))
+        for action in (
+            partial(orders.follow, ordered),
+            partial(every, KEEP_SECONDS, nudges.keep, log, "nudges"),
+            *(partial(nudges.take, consumer) for consumer in nudged),
+        )
+    ]
+    for task in tasks:
+        # A worker that follows no orders must not appear to be healthy.
+        task.add_done_callback(lambda _: worker.stop())
+    try:
+        yield
+    finally:
+        await ordered.stop(orders.hand_back)
+        await asyncio.gather(*(consumer.stop() for consumer in nudged))
+        await end_tasks(tasks)
+        raise_failure(tasks)
+
+
+def _orders(
+    settings: Settings, store: Store, pipelines: Mapping[str, Pipeline], metrics: Metrics, log: Any
+) -> Orders:
+    trust = message_trust(settings)
+    adding = Adding(store, pipelines, settings.max_input_bytes, log)
+    parts = OrderParts(
+        store,
+        JobStarts(store, Control(store, settings.owner, log), pipelines, log, trust),
+        ItemAdds(adding, trust, settings.owner),
+        system_random(),
+        metrics,
+        log,
+    )
+    limits = OrderLimits(settings.max_message_bytes, settings.worker_lost_seconds)
+    return Orders(parts, pipelines, limits)
 
 
 @asynccontextmanager
@@ -199,8 +269,16 @@ async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
     await keep_dead_messages(consumer, broker.topology, keep, log, system_random())
 
 
+async def send_nudges(
+    settings: Settings, broker: Broker, store: Store, metrics: Metrics, log: Any
+) -> None:
+    """Until it is cancelled."""
+    sender = NudgeSender(store, broker, settings.backfill_enabled, SystemClock(), metrics)
+    await every(LOOK_SECONDS, sender.look, log, "nudges")
+
+
 async def read_depths(broker: Broker, metrics: Metrics) -> None:
-    """Reports the length of each queue, for scaling the workers."""
+    """Reports the length of the queues but those of nudges, which are counted."""
     with suppress(BrokerGone):
         for queue in QUEUES:
             metrics.broker_queue_depth.labels(queue).set(await broker.depth(queue))

@@ -242,8 +242,6 @@ def upkeep_limits(settings: Settings) -> UpkeepLimits:
     return UpkeepLimits(
         sweep_seconds=settings.sweep_seconds,
         worker_lost_seconds=settings.worker_lost_seconds,
-        message_lost_seconds=settings.message_lost_seconds,
-        announces=settings.broker_url is not None,
     )
 
 

@@ -101,8 +101,6 @@ _RETAIN_SECONDS = 60.0
 class UpkeepLimits:
     sweep_seconds: float
     worker_lost_seconds: float
-    message_lost_seconds: float
-    announces: bool
 
     @property
     def heartbeat_seconds(self) -> float:
@@ -155,8 +153,8 @@ class Upkeep:
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:
-        """Expired leases, finished jobs that were not ended, ranges of cancelled jobs, work without
-        a message. Does nothing while another process has the duty."""
+        """Expired leases, finished jobs that were not ended, ranges of cancelled jobs. Does
+        nothing while another process has the duty."""
         term = self._limits.sweep_seconds * _TERM_SWEEPS
         if not await self._store.workers.hold_duty("sweep", self._holder, term):
             return
@@ -172,9 +170,8 @@ class Upkeep:
         await self._store.counter_rows.fold()
         await self._prune_cache()
         await self._store.gates.forget_passes()
-        announced = await self._announce() if self._limits.announces else []
-        if rescued or cancelled or announced:
-            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
+        if rescued or cancelled:
+            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled)
 
     async def _prune_cache(self) -> None:
         for _ in range(_PRUNES):
@@ -207,14 +204,6 @@ class Upkeep:
             if job.pipeline in concluding:
                 planner = planner_at_end(self._pipelines[job.pipeline], job)
                 await self._store.outcomes.complete(job_id, planner)
-
-    async def _announce(self) -> list[int]:
-        messages = self._store.messages
-        listened = await messages.listened_pipelines(self._limits.worker_lost_seconds)
-        # What becomes due before the next sweep is announced for its time.
-        return await messages.announce_silent(
-            listened, self._limits.message_lost_seconds, self._limits.sweep_seconds
-        )
 
     async def fire_schedules(self) -> None:
         for pipeline in self._pipelines.values():

@@ -184,7 +184,9 @@ class Metrics:
             "outbox_oldest_seconds", "Waiting time of the oldest due message."
         )
         self.broker_queue_depth = self.gauge(
-            "broker_queue_depth", "Messages in a queue of the broker.", "queue"
+            "broker_queue_depth",
+            "Messages in a queue of the broker; in `work.PIPELINE`, the pipeline's jobs with work.",
+            "queue",
         )
         self.relay_published = self.counter(
             "relay_published", "Messages that the broker confirmed."
@@ -194,11 +196,6 @@ class Metrics:
         )
         self.messages = self.counter(
             "messages", "Messages received from the broker.", "type", "outcome"
-        )
-        self.slice_start_seconds = self.histogram(
-            "slice_start_seconds",
-            "Time from creating a message to starting its work.",
-            START_SECONDS_BOUNDS,
         )
 
     def _health(self) -> None:

@@ -13,12 +13,12 @@ import orjson
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone
-from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
-from holdfast.store.announcements import announce, announce_all
+from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction, Values
 from holdfast.store.new_items import NewItemRows
+from holdfast.store.notices import tell_workers
 
 #: Ranges that a claim takes at the most.
 MOST_RANGES = 256
@@ -73,15 +73,12 @@ class Leases:
         self,
         database: Database,
         new_token: Callable[[], str],
-        owner_slices: int | None,
         clock: Clock,
         new_rows: NewItemRows,
     ) -> None:
-        """`owner_slices`: how many workers may work for one owner at once."""
         self._database = database
         self._new_rows = new_rows
         self._new_token = new_token
-        self._owner_slices = owner_slices
         self._clock = clock
         self._recent_until: dict[int, float] = {}  # by job: only what came a moment ago is claimed
         self._owed: set[int] = set()  # jobs whose old ranges are next: new ones have come first
@@ -136,11 +133,11 @@ class Leases:
     @verb
     async def give_back(self, tx: Transaction, token: str) -> None:
         """Frees what a claim leased, none of which was started."""
-        jobs = {row["job_id"] for row in await tx.take("give_back_claim", {"token": token})}
-        await announce_all(tx, sorted(jobs), SliceKind.PROCESS)
+        jobs = await tx.take("give_back_claim", {"token": token})
+        await tell_workers(tx, *(row["job_id"] for row in jobs))
 
     def _may_claim_arrivals(self, job_id: int) -> bool:
-        if self._owner_slices is not None or "claim_arrivals" not in self._database.driver.queries:
+        if "claim_arrivals" not in self._database.driver.queries:
             return False
         if self._looks_at_recent(job_id):
             return True
@@ -188,8 +185,6 @@ class Leases:
     ) -> list[Claimed]:
         self._owed.discard(job_id)
         self._new_rows.expect_claims()
-        if await self._owner_has_enough(tx, job_id, hold["worker"]):
-            return []
         choice = _Choice(size, max_bytes)
         if standing:
             recent = self._looks_at_recent(job_id)
@@ -224,14 +219,6 @@ class Leases:
         if all(part.free.recent for part in choice.parts.values()):
             self._recent_until[job_id] = self._clock.monotonic() + _RECENT_SECONDS
 
-    async def _owner_has_enough(self, tx: Transaction, job_id: int, worker: str) -> bool:
-        if self._owner_slices is None:
-            return False
-        # Locked first and counted in the next statement: of two claims, the second sees the first.
-        await tx.fetch("hold_owner", {"job_id": job_id})
-        others = await tx.fetch("other_workers_of_owner", {"job_id": job_id, "worker": worker})
-        return bool(others[0][0] >= self._owner_slices)
-
     @verb
     async def renew(self, tx: Transaction, leases: Sequence[Lease], seconds: float) -> list[Lease]:
         """Extends the leases; returns those that are lost."""
@@ -255,8 +242,8 @@ class Leases:
         for lease in leases:
             hold = {"id": lease.range_id, "token": lease.token}
             wait = {"delay": delay, "waiting_for": waiting_for}
-            if await tx.take("release_range", hold | wait):
-                await announce(tx, lease.job_id, SliceKind.PROCESS, delay)
+            if await tx.take("release_range", hold | wait) and not delay:
+                await tell_workers(tx, lease.job_id)
 
     @verb
     async def rescue(self, tx: Transaction, in_work: InWork = tuple) -> list[int]:
@@ -264,7 +251,7 @@ class Leases:
         expired = [_range(row) for row in await tx.fetch("expired_leases")]
         ours = in_work()
         freed = await _expire_all(tx, [lost for lost in expired if lost.id not in ours])
-        await announce_all(tx, freed, SliceKind.PROCESS)
+        await tell_workers(tx, *freed)
         return freed
 
     @verb
@@ -277,10 +264,9 @@ async def return_held(tx: Transaction, worker: str) -> list[int]:
     """Frees a worker's ranges, streams and places at gates; returns the jobs of its ranges."""
     held = [_range(row) for row in await tx.fetch("leases_of_worker", {"worker": worker})]
     walks = await tx.take("drop_streams_of_worker", {"worker": worker})
-    await announce_all(tx, [row["job_id"] for row in walks], SliceKind.DISCOVER)
     await tx.run("drop_slots", {"worker": worker})
     freed = await _expire_all(tx, held)
-    await announce_all(tx, freed, SliceKind.PROCESS)
+    await tell_workers(tx, *freed, *(row["job_id"] for row in walks))
     return freed
 
 

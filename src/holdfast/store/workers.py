@@ -25,13 +25,10 @@ class Workers:
         host: str,
         pid: int,
         pipelines: Sequence[str],
-        listens: bool = False,
         machine: str = "",
     ) -> None:
-        """`listens`: the worker receives messages, so that they may be sent for it. Processes with
-        the same `machine` see each other's process ids."""
+        """Processes with the same `machine` see each other's process ids."""
         params = {
-            "listens": int(listens),
             "machine": machine,
             "name": name,
             "host": host,
