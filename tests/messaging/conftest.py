@@ -85,7 +85,7 @@ async def admin(broker_url: str) -> AsyncIterator[AbstractChannel]:
         yield await connection.channel()
 
 
-def outgoing(queue: str = "bulk", body: bytes = b"{}") -> Outgoing:
+def outgoing(queue: str = "orders", body: bytes = b"{}") -> Outgoing:
     return Outgoing(queue, str(uuid4()), body)
 
 

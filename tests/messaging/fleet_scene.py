@@ -48,8 +48,8 @@ def message(
     return sign(payload, key) if key else payload
 
 
-def slice_of(job_id: int, kind: str = "process") -> bytes:
-    return message(f"slice.{kind}", {"job_id": job_id})
+def nudge(job_id: int) -> bytes:
+    return message("job.work", {"job_id": job_id})
 
 
 class Fleet(Scene):
@@ -133,6 +133,16 @@ class Fleet(Scene):
             return int(found.declaration_result.message_count or 0)
 
         return int(self._with_channel(ask))
+
+    def consumers(self, queue: str) -> int:
+        async def ask(channel: aio_pika.abc.AbstractChannel) -> int:
+            found = await channel.declare_queue(f"{self._prefix}.{queue}", passive=True)
+            return int(found.declaration_result.consumer_count or 0)
+
+        try:
+            return int(self._with_channel(ask))
+        except ChannelNotFoundEntity:
+            return 0
 
     def wipe_broker(self) -> None:
         """Everything of ours in the broker goes, with the messages in it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -70,37 +70,66 @@ async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
 
 
 @asynccontextmanager
+async def taking_messages(
+    settings: Settings,
+    store: Store,
+    pipelines: Mapping[str, Pipeline],
+    worker: Worker,
+    checks: dict[str, Check],
+    metrics: Metrics,
+    log: Any,
+) -> AsyncIterator[None]:
+    """Takes messages beside a worker, which does not wait for the broker. If that fails for good,
+    the worker is stopped."""
+    stack = AsyncExitStack()
+
+    async def open_() -> None:
+        await worker.started.wait()
+        broker = await stack.enter_async_context(opened_broker(settings, log))
+        checks.update(broker_check(broker))
+        foreign = foreign_queues(settings, store, pipelines, broker, metrics, log)
+        await stack.enter_async_context(foreign)
+        own = own_queues(settings, store, pipelines, worker, broker, metrics, log)
+        await stack.enter_async_context(own)
+
+    opening = asyncio.create_task(open_())
+    opening.add_done_callback(partial(_stop_after_failure, worker))
+    try:
+        yield
+    finally:
+        await end_tasks([opening])
+        await stack.aclose()
+        raise_failure([opening])
+
+
+def _stop_after_failure(worker: Worker, task: asyncio.Task[None]) -> None:
+    """A worker that takes no messages must not appear to be healthy."""
+    if not task.cancelled() and task.exception() is not None:
+        worker.stop()
+
+
+@asynccontextmanager
 async def own_queues(
     settings: Settings,
     store: Store,
     pipelines: Mapping[str, Pipeline],
-    broker: Broker,
     worker: Worker,
+    broker: Broker,
     metrics: Metrics,
     log: Any,
 ) -> AsyncIterator[None]:
-    """Follows orders of other programs and holds nudges, once the worker has started."""
-    clock = SystemClock()
+    """Follows orders of other programs and holds nudges."""
     orders = _orders(settings, store, pipelines, metrics, log)
-    nudges = HeldNudges(store, worker.hear, clock, settings.max_message_bytes)
+    nudges = HeldNudges(store, worker.hear, SystemClock(), settings.max_message_bytes)
     ordered = await broker.consume(ORDERS_QUEUE, _ORDERS)
     nudged = [await broker.consume(work_queue(name), _NUDGES) for name in pipelines]
-
-    async def once_started(action: Callable[[], Awaitable[None]]) -> None:
-        await worker.started.wait()
-        await action()
-
     tasks = [
-        asyncio.create_task(once_started(action))
-        for action in (
-            partial(orders.follow, ordered),
-            partial(every, KEEP_SECONDS, nudges.keep, log, "nudges"),
-            *(partial(nudges.take, consumer) for consumer in nudged),
-        )
+        asyncio.create_task(orders.follow(ordered)),
+        asyncio.create_task(every(KEEP_SECONDS, nudges.keep, log, "nudges")),
+        *(asyncio.create_task(nudges.take(consumer)) for consumer in nudged),
     ]
     for task in tasks:
-        # A worker that follows no orders must not appear to be healthy.
-        task.add_done_callback(lambda _: worker.stop())
+        task.add_done_callback(partial(_stop_after_failure, worker))
     try:
         yield
     finally:

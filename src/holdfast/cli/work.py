@@ -169,19 +169,10 @@ async def _work(settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _
         health = serving_health(settings, wanted.health_port, metrics, checks)
         drain = stack.enter_context(health)
         if listens:
-            from holdfast.cli.broker_composition import (
-                broker_check,
-                foreign_queues,
-                opened_broker,
-                own_queues,
-            )
+            from holdfast.cli.broker_composition import taking_messages
 
-            broker = await stack.enter_async_context(opened_broker(settings, log))
-            checks |= broker_check(broker)
-            reading = foreign_queues(settings, store, pipelines, broker, metrics, log)
-            await stack.enter_async_context(reading)
-            own = own_queues(settings, store, pipelines, broker, worker, metrics, log)
-            await stack.enter_async_context(own)
+            taking = taking_messages(settings, store, pipelines, worker, checks, metrics, log)
+            await stack.enter_async_context(taking)
         _stop_on_request(wanted.supervised, drain, worker)
         says = wanted.until_idle and not wanted.supervised
         waiting = _waiting(settings, store, pipelines, wanted.job, lambda: [wanted.name])

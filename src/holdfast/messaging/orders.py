@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _ELSEWHERE_SECONDS = 2.0
 _REFUSED_SECONDS = 30.0  # until a message is looked at again whose job cannot be made now
-_HAND_BACK_SECONDS = 1.0
+_HAND_BACK_SECONDS = 0.8
 
 
 @dataclass(frozen=True, slots=True)
