@@ -108,7 +108,7 @@ def fleet(
 ) -> Iterator[Fleet]:  # fmt: skip
     """Nothing of it runs until the test starts it."""
     settings = broker_settings(broker_url)
-    yield Fleet(postgres_url, tmp_path, children, settings)
+    yield Fleet(postgres_url, tmp_path, children, settings, rabbit_server)
     children.close()
     rabbit_server.start()
     forget_queues(settings)

@@ -19,6 +19,7 @@ from holdfast.messaging.signing import ZEROS, sign
 from tests.chaos.children import Child, Children
 from tests.chaos.scene import DEEDS, Scene, finish, wait_until
 from tests.fleet import EXCHANGES, QUEUES
+from tests.rabbitmq import RabbitServer
 
 HOSTILE = DEEDS.with_name("hostile.py")
 
@@ -56,9 +57,15 @@ class Fleet(Scene):
     """A scene whose processes hear messages. Nothing runs until it is started."""
 
     def __init__(
-        self, database_url: str, folder: Path, children: Children, settings: Mapping[str, str]
+        self,
+        database_url: str,
+        folder: Path,
+        children: Children,
+        settings: Mapping[str, str],
+        rabbit: RabbitServer,
     ) -> None:
         super().__init__(database_url, folder, children, settings)
+        self.rabbit = rabbit
         self._broker_url = settings["HOLDFAST_BROKER_URL"]
         self._prefix = settings["HOLDFAST_QUEUE_PREFIX"]
 
@@ -133,6 +140,15 @@ class Fleet(Scene):
             return int(found.declaration_result.message_count or 0)
 
         return int(self._with_channel(ask))
+
+    def nudges(self, queue: str) -> tuple[int, int]:
+        """How many wait in a queue, and how many are held by workers."""
+        listed = self.rabbit.control(
+            "list_queues", "name", "messages_ready", "messages_unacknowledged"
+        )
+        rows = [line.split() for line in listed.splitlines()]
+        counts = [row[1:] for row in rows if row[0] == f"{self._prefix}.{queue}"]
+        return (int(counts[0][0]), int(counts[0][1])) if counts else (0, 0)
 
     def consumers(self, queue: str) -> int:
         async def ask(channel: aio_pika.abc.AbstractChannel) -> int:
