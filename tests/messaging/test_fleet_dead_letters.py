@@ -47,9 +47,10 @@ def test_order_that_kills_three_workers_is_a_dead_letter_and_is_followed_when_re
 
     fleet.order("dead", "replay", str(first["id"]))
     worker = fleet.start_listener(HOSTILE)
-    fleet.wait_done(1)
+    done = "select id from jobs where state = 'DONE'"
+    wait_until(lambda: fleet.fetch(done), "the job is done")
     stop(relay, worker)
-    fleet.assert_exact(1, done=20)
+    fleet.assert_exact(fleet.fetch(done)[0][0], done=20)
     assert fleet.letter(first["id"])["state"] == "REPLAYED"
 
 
@@ -136,7 +137,8 @@ def _poison(fleet: Fleet) -> dict[str, Any]:
             "the worker dies, or the message is set aside",
         )
         if found := fleet.fetch(query):
-            stop(worker)
+            worker.send_signal(signal.SIGKILL)  # it may have just died, or not
+            worker.wait(30)
             return fleet.letter(found[0][0])
         assert worker.returncode == KILLED, worker.said()
     raise AssertionError("the message was never set aside")

@@ -123,20 +123,22 @@ async def own_queues(
     nudges = HeldNudges(store, worker.hear, SystemClock(), settings.max_message_bytes)
     ordered = await broker.consume(ORDERS_QUEUE, _ORDERS)
     nudged = [await broker.consume(work_queue(name), _NUDGES) for name in pipelines]
-    tasks = [
+    keeping = asyncio.create_task(every(KEEP_SECONDS, nudges.keep, log, "nudges"))
+    taking = [
         asyncio.create_task(orders.follow(ordered)),
-        asyncio.create_task(every(KEEP_SECONDS, nudges.keep, log, "nudges")),
         *(asyncio.create_task(nudges.take(consumer)) for consumer in nudged),
     ]
-    for task in tasks:
+    for task in taking:
         task.add_done_callback(partial(_stop_after_failure, worker))
     try:
         yield
     finally:
         await ordered.stop(orders.hand_back)
         await asyncio.gather(*(consumer.stop() for consumer in nudged))
-        await end_tasks(tasks)
-        raise_failure(tasks)
+        # They end by themselves now, and are not to be cancelled while they hand back.
+        await asyncio.wait(taking)
+        await end_tasks([keeping])
+        raise_failure(taking)
 
 
 def _orders(
@@ -182,7 +184,7 @@ async def foreign_queues(
         yield
     finally:
         await asyncio.gather(*(consumer.stop() for consumer, _ in readers))
-        await end_tasks([task for _, task in readers])
+        await asyncio.gather(*(task for _, task in readers), return_exceptions=True)
 
 
 def returning(store: Store) -> Return:
