@@ -66,12 +66,7 @@ async def _kill_at(url: str, children: Children, number: int, point: str) -> Non
     store = await open_store(url)
     try:
         state = await scenario.prepare(store)
-        settings = {
-            "HOLDFAST_DATABASE_URL": url,
-            "HOLDFAST_FAULT": point,
-            # There are no consumers: with a broker set, work is announced.
-            "HOLDFAST_BROKER_URL": "amqp://127.0.0.1:1/",
-        }
+        settings = {"HOLDFAST_DATABASE_URL": url, "HOLDFAST_FAULT": point}
         doomed = children.call(act, number, state, env=settings)
         assert await asyncio.to_thread(doomed.wait, PATIENCE_SECONDS) == KILLED, doomed.said()
         await _take_over(store, scenario, state)
