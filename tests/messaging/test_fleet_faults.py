@@ -63,6 +63,8 @@ async def test_broker_that_is_absent_at_the_start_holds_no_work_up_and_is_said(
         for process in processes:
             says = lambda p=process: "broker.back" in p.said()  # noqa: E731
             await asyncio.to_thread(wait_until, says, "it says that the broker is back")
+        relaying = lambda: "Relaying" in processes[0].said()  # noqa: E731
+        await asyncio.to_thread(wait_until, relaying, "the relay can be stopped in order")
         said = await asyncio.to_thread(stop, *processes)
     assert not any("guest:guest" in one for one in said)
     await asyncio.to_thread(fleet.assert_exact, job_id, done=30)
