@@ -91,7 +91,7 @@ async def test_message_whose_consumer_dies_three_times_is_dead_with_its_history(
     dead = await keeper.first()
     assert counts == [0, 1, 2]
     assert (dead.message_id, dead.payload) == (sent.message_id, sent.body)
-    assert (dead.kind, dead.job_id, dead.queue) == ("process", 7, "orders")
+    assert (dead.job_id, dead.queue) == (7, "orders")
     assert dead.code == "DELIVERY_LIMIT" and "3 times" in dead.reason
     (death,) = dead.history
     assert (death["queue"], death["reason"], death["deliveries"]) == ("orders", "delivery_limit", 3)
@@ -109,7 +109,7 @@ async def test_malformed_message_is_dead_at_once_with_its_reason(
     await delivery.reject_to_dead(caught.value.code, caught.value.reason)
     dead = await keeper.first()
     assert (dead.code, dead.reason) == ("MALFORMED", caught.value.reason)
-    assert (dead.kind, dead.job_id, dead.queue) == ("eat", 9, "orders")
+    assert (dead.job_id, dead.queue) == (9, "orders")
     assert (dead.history[0]["reason"], dead.history[0]["deliveries"]) == ("MALFORMED", 1)
     assert log.named("message.dead")[0]["code"] == "MALFORMED"
     assert await broker.depth("orders") == 0
@@ -141,7 +141,7 @@ async def test_message_of_another_program_is_described_as_far_as_it_goes(
     exchange = await admin.get_exchange(f"{queue_prefix}.dead")
     await exchange.publish(Message(b"\xff\x00 not ours"), routing_key="")
     dead = await keeper.first()
-    assert (dead.code, dead.kind, dead.job_id) == ("UNEXPLAINED", None, None)
+    assert (dead.code, dead.job_id) == ("UNEXPLAINED", None)
     assert dead.queue == "orders"
     assert dead.payload == b"\xff\x00 not ours"
     assert dead.message_id
@@ -225,4 +225,4 @@ def test_whatever_is_dead_can_be_described(body: bytes, headers: dict[str, Any])
     dead = describe(delivery, Topology("holdfast"))
     assert dead == describe(delivery, Topology("holdfast"))
     assert dead.message_id and dead.code and dead.reason
-    assert "\0" not in f"{dead.code}{dead.reason}{dead.queue}{dead.kind}{dead.history}"
+    assert "\0" not in f"{dead.code}{dead.reason}{dead.queue}{dead.history}"

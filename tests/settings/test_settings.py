@@ -283,5 +283,4 @@ def test_milliseconds_are_offered_as_seconds() -> None:
     assert settings.lock_floor_seconds == 0.1
     assert settings.lock_cap_seconds == 900
     assert settings.flush_seconds == 0.5
-    assert settings.pool_wait_seconds == 0.05
     assert (settings.db_p50_seconds, settings.db_p95_seconds) == (0.15, 0.6)

@@ -152,11 +152,13 @@ async def test_notice_wakes_a_relay(store: Store) -> None:
     await asyncio.gather(listening, return_exceptions=True)
 
 
-async def test_duty_is_one_process_until_its_time_runs_out(store: Store) -> None:
-    assert await store.workers.hold_duty("sweep", "one", 60)
-    assert not await store.workers.hold_duty("sweep", "two", 60)
-    assert await store.workers.hold_duty("sweep", "one", 60)
-    await execute(store, "update duties set expires_at = acted_at")
-    assert await store.workers.hold_duty("sweep", "two", 60)
+async def test_duty_is_one_process_as_long_as_it_lives(store: Store) -> None:
+    for name in ("one", "two"):
+        await store.workers.add_worker(name, "host", 1, [])
+    assert await store.workers.hold_duty("sweep", "one")
+    assert not await store.workers.hold_duty("sweep", "two")
+    assert await store.workers.hold_duty("sweep", "one")
+    await store.workers.lose("one", gone=True)
+    assert await store.workers.hold_duty("sweep", "two")
     await store.workers.stop_worker("two")
-    assert await store.workers.hold_duty("sweep", "one", 60)
+    assert await store.workers.hold_duty("sweep", "one")

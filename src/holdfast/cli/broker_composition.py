@@ -36,7 +36,7 @@ from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQue
 from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.nudges import KEEP_SECONDS, LOOK_SECONDS, HeldNudges, NudgeSender
-from holdfast.messaging.orders import OrderLimits, OrderParts, Orders
+from holdfast.messaging.orders import OrderParts, Orders
 from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import DEAD_QUEUE, ORDERS_QUEUE, QUEUES, work_queue
 from holdfast.observe.health import Check
@@ -154,8 +154,7 @@ def _orders(
         metrics,
         log,
     )
-    limits = OrderLimits(settings.max_message_bytes, settings.worker_lost_seconds)
-    return Orders(parts, pipelines, limits)
+    return Orders(parts, pipelines, settings.max_message_bytes)
 
 
 @asynccontextmanager

@@ -133,13 +133,11 @@ def ingest_bounds(settings: Settings) -> IngestBounds:
         max_bytes=settings.ingest_max_batch_bytes,
         p50_seconds=settings.db_p50_seconds,
         p95_seconds=settings.db_p95_seconds,
-        pool_wait_seconds=settings.pool_wait_seconds,
     )
 
 
 def discover_limits(settings: Settings) -> DiscoverLimits:
     return DiscoverLimits(
-        lease_seconds=settings.stale_stream_seconds,
         max_input_bytes=settings.max_input_bytes,
         max_failures=settings.max_attempts_error,
         page_seconds=settings.discover_timeout_seconds,
@@ -241,7 +239,7 @@ def policies_of(settings: Settings) -> Policies:
 def upkeep_limits(settings: Settings) -> UpkeepLimits:
     return UpkeepLimits(
         sweep_seconds=settings.sweep_seconds,
-        worker_lost_seconds=settings.worker_lost_seconds,
+        lost_after_seconds=settings.lock_floor_seconds,
     )
 
 
@@ -255,7 +253,6 @@ def _claim_bounds(settings: Settings) -> ClaimBounds:
         pressure_threshold=settings.pressure_threshold,
         lock_floor_seconds=settings.lock_floor_seconds,
         lock_cap_seconds=settings.lock_cap_seconds,
-        lease_margin=settings.lease_margin,
     )
 
 

@@ -86,7 +86,7 @@ class JobRun:
     async def run(self) -> int:
         started = self._clock.monotonic()
         async with opened_store(self._settings) as store:
-            await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
+            await reap_dead_workers(store)
             job_id = await self._find_or_start(store)
             self._foreground.catch_signals()
             await store.workers.add_worker(
@@ -103,7 +103,6 @@ class JobRun:
             )
 
     async def _leave(self, store: Store) -> None:
-        await store.leases.return_leases(self._name)
         await store.workers.stop_worker(self._name)
 
     async def _unless_stopped(self, conclusion: Coroutine[Any, Any, int]) -> int:
@@ -254,7 +253,7 @@ class JobRun:
     # Doing the work.
 
     async def _ingest_and_work(self, store: Store, job_id: int) -> None:
-        progress = Progress(store, job_id, self._settings.worker_lost_seconds, self._clock, errors)
+        progress = Progress(store, job_id, self._clock, errors)
         await self._foreground.show_while(progress.show(), self._work(store, job_id))
 
     async def _work(self, store: Store, job_id: int) -> None:
@@ -320,8 +319,8 @@ class JobRun:
         if job.state is JobState.CANCELLED:
             errors.print(f"Job {job.id} was cancelled; run the same command to start a new one.")
             return True
-        lost_seconds, enabled = self._settings.worker_lost_seconds, self._settings.backfill_enabled
-        reason = await why_not_running(open_console(store), job, lost_seconds, enabled)
+        enabled = self._settings.backfill_enabled
+        reason = await why_not_running(open_console(store), job, enabled)
         if reason is None:
             return False
         if job.state is not JobState.DONE and self._request.work:

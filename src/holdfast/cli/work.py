@@ -187,8 +187,8 @@ def _waiting(
     job: int | None,
     own: Callable[[], Collection[str]],
 ) -> Waiting:
-    lost, enabled = settings.worker_lost_seconds, settings.backfill_enabled
-    return Waiting(WaitedFor(store, pipelines, job, lost, enabled, own), SystemClock())
+    waited_for = WaitedFor(store, pipelines, job, settings.backfill_enabled, own)
+    return Waiting(waited_for, SystemClock())
 
 
 @asynccontextmanager

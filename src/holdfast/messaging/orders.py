@@ -30,12 +30,6 @@ _HAND_BACK_SECONDS = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class OrderLimits:
-    max_message_bytes: int
-    worker_lost_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class OrderParts:
     store: Store
     job_starts: JobStarts
@@ -46,12 +40,14 @@ class OrderParts:
 
 
 class Orders:
-    def __init__(self, parts: OrderParts, pipelines: Collection[str], limits: OrderLimits) -> None:
+    def __init__(
+        self, parts: OrderParts, pipelines: Collection[str], max_message_bytes: int
+    ) -> None:
         """`pipelines` are those of this worker."""
         self._parts = parts
         self._messages = parts.store.messages
         self._pipelines = pipelines
-        self._limits = limits
+        self._max_bytes = max_message_bytes
 
     async def follow(self, consumer: Consumer) -> None:
         """Until it is cancelled, or its consumer is stopped; what is not followed by then is sent
@@ -69,7 +65,7 @@ class Orders:
         """Sends a message to the queue again: RabbitMQ counts what is given back as a delivery, and
         a worker that stops has not died over it."""
         with suppress(DatabaseGone, TimeoutError, BadEnvelope):
-            message = parse(delivery.body, self._limits.max_message_bytes)
+            message = parse(delivery.body, self._max_bytes)
             async with asyncio.timeout(_HAND_BACK_SECONDS):
                 await self._send_on(delivery, message, 0.0)
             await delivery.ack()
@@ -92,7 +88,7 @@ class Orders:
     ) -> tuple[str, str, Callable[[], Awaitable[None]]]:
         """The message's type, the outcome, and how the message is settled after it."""
         try:
-            message = parse(delivery.body, self._limits.max_message_bytes)
+            message = parse(delivery.body, self._max_bytes)
         except BadEnvelope as error:
             return "unknown", "dead", partial(delivery.reject_to_dead, error.code, error.reason)
         kind = message.header.type
@@ -132,7 +128,7 @@ class Orders:
         """Whether another worker has the pipeline, but this one has not."""
         if pipeline in self._pipelines:
             return False
-        live = await self._parts.store.workers.live(self._limits.worker_lost_seconds)
+        live = await self._parts.store.workers.live()
         return any(pipeline in worker["pipelines"] for worker in live)
 
     async def _put_off(self, delivery: Delivery, message: Message, refused: UserError) -> None:

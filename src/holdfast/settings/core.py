@@ -66,13 +66,14 @@ class Settings(RetentionSettings):
         8 * MIB, "Maximum number of bytes in a batch.", 1024, 1024 * MIB, aliased=True
     )
     db_p50_ms: int = setting(
-        150, "Batches stop doubling when the median takes longer.", 1, HOUR_MS, aliased=True
+        150, "Batches are halved when their median time is longer.", 1, HOUR_MS, aliased=True
     )
     db_p95_ms: int = setting(
-        600, "Batches shrink when the 95th percentile takes longer.", 1, HOUR_MS, aliased=True
-    )
-    pool_wait_ms: int = setting(
-        50, "Batches stop doubling when waiting for a connection takes longer.", 1, HOUR_MS
+        600,
+        "Batches are halved when the 95th percentile of their times is longer.",
+        1,
+        HOUR_MS,
+        aliased=True,
     )
 
     worker_target_slice_ms: int = setting(
@@ -85,8 +86,21 @@ class Settings(RetentionSettings):
     safety_factor: float = setting(
         0.7, "Share of the target slice that a claim should fill.", 0.01, 1, aliased=True
     )
-    lock_floor_ms: int = setting(30_000, "Shortest lease.", 100, 24 * HOUR_MS, aliased=True)
-    lock_cap_ms: int = setting(900_000, "Longest lease.", 100, 24 * HOUR_MS, aliased=True)
+    lock_floor_ms: int = setting(
+        20_000,
+        "A worker without a sign of life counts as lost after twice its p95 item time, but not"
+        " before this time.",
+        100,
+        24 * HOUR_MS,
+        aliased=True,
+    )
+    lock_cap_ms: int = setting(
+        120_000,
+        "A worker that is silent for this long counts as lost, however long its items take.",
+        100,
+        24 * HOUR_MS,
+        aliased=True,
+    )
     concurrency_min: int = setting(
         1, "Minimum number of items that a worker processes at once.", 1, 10_000
     )
@@ -185,19 +199,13 @@ class Settings(RetentionSettings):
         shown="no limit",
     )
     sweep_seconds: float = setting(
-        5, "Interval between searches for expired leases and unfinished jobs.", 0.01, 3600
+        5, "Interval between searches for unfinished jobs and for what nobody holds.", 0.01, 3600
     )
     discover_timeout_seconds: float = setting(
         300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
     discover_concurrency: int = setting(
         4, "Maximum number of sources that a worker reads at once.", 1, 1000
-    )
-    stale_stream_seconds: float = setting(
-        60, "A stream without progress for this long is taken over.", 1, DAY_SECONDS
-    )
-    worker_lost_seconds: float = setting(
-        20, "A worker without a heartbeat for this long counts as lost.", 1, DAY_SECONDS
     )
     relay_poll_seconds: float = setting(
         0.2, "Interval at which a relay checks the outbox when it is not notified.", 0.01, 3600
@@ -231,14 +239,11 @@ class Settings(RetentionSettings):
         shown="number of CPUs, at most 4",
     )
     pressure_threshold: float = setting(
-        0.8, "Claims shrink when CPU or memory use is above this share.", 0.01, 0.99
+        0.8, "Claims shrink when memory use is above this share.", 0.01, 0.99
     )
     claim_warmup: int = setting(64, "Items in a claim before anything is measured.", 1, 1_000_000)
     claim_max_bytes: int = setting(
         32 * MIB, "Maximum number of input bytes in a claim.", 1024, 1024 * MIB
-    )
-    lease_margin: float = setting(
-        2.0, "Length of a lease, as a multiple of the expected time of its claim.", 1, 100
     )
     error_spike_share: float = setting(
         0.2, "Share of failing attempts above which retries are delayed further.", 0.01, 0.99
@@ -424,10 +429,6 @@ class Settings(RetentionSettings):
     @property
     def db_p95_seconds(self) -> float:
         return self.db_p95_ms / 1000
-
-    @property
-    def pool_wait_seconds(self) -> float:
-        return self.pool_wait_ms / 1000
 
     @property
     def target_slice_seconds(self) -> float:

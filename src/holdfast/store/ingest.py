@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -19,7 +17,6 @@ from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.keys import NewItem, NewItems, known_keys, select_by_key, takes_again
-from holdfast.store.new_items import NewItemRows
 from holdfast.store.notices import tell_workers
 from holdfast.store.rows import fields_of
 from holdfast.store.sequence import stretches, take_sequence
@@ -86,25 +83,30 @@ Note = Callable[[Transaction, int], Awaitable[None]]
 
 
 class Ingest:
-    def __init__(
-        self, database: Database, new_token: Callable[[], str], new_rows: NewItemRows
-    ) -> None:
+    def __init__(self, database: Database, new_token: Callable[[], str]) -> None:
         self._database = database
         self._new_token = new_token
-        self._new_rows = new_rows
+        self.in_flight: set[str] = set()  # tokens of streams that may have been leased
 
-    @verb
-    async def lease_stream(
-        self, tx: Transaction, job_id: int, worker: str, seconds: float, slow: bool = True
-    ) -> StreamLease | None:
+    async def lease_stream(self, job_id: int, worker: str, slow: bool = True) -> StreamLease | None:
         """Takes a stream of the job that has more pages and that nobody holds; one whose source
         overran its last walk only if `slow`."""
         token = self._new_token()
+        self.in_flight.add(token)
+        try:
+            return await self._lease_stream(job_id, worker, token, slow)
+        finally:
+            self.in_flight.discard(token)
+
+    @verb("lease_stream")
+    async def _lease_stream(
+        self, tx: Transaction, job_id: int, worker: str, token: str, slow: bool
+    ) -> StreamLease | None:
         free = await tx.fetch("leasable_stream", {"job_id": job_id, "slow": int(slow)})
         if not free:
             return None
         stream_id = free[0]["id"]
-        hold = {"id": stream_id, "token": token, "worker": worker, "seconds": seconds}
+        hold = {"id": stream_id, "token": token, "worker": worker}
         rows = await tx.take("lease_stream", hold)
         if not rows:
             return None
@@ -116,7 +118,6 @@ class Ingest:
         stream: StreamLease,
         page: IngestPage,
         worker: str,
-        seconds: float,
         dedupe: Dedupe | None = None,
         note: Note | None = None,
         decisions: Sequence[DecisionRow] = (),
@@ -124,9 +125,7 @@ class Ingest:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
         seqs, waited = await self._take_sequence(stream.job_id, page.records_count)
         try:
-            ingested = await self._ingest(
-                stream, page, worker, seconds, seqs, dedupe, note, decisions
-            )
+            ingested = await self._ingest(stream, page, worker, seqs, dedupe, note, decisions)
             return replace(ingested, waited_seconds=ingested.waited_seconds + waited)
         except _AlreadyIngested as earlier:
             return Ingested(0, 0, earlier.state)
@@ -138,7 +137,6 @@ class Ingest:
         stream: StreamLease,
         page: IngestPage,
         worker: str,
-        seconds: float,
         seqs: Sequence[int],
         dedupe: Dedupe | None,
         note: Note | None,
@@ -146,10 +144,10 @@ class Ingest:
     ) -> Ingested:
         room = await _room(tx, stream)
         new_items = await _select(tx, stream.job_id, seqs, page, room, dedupe)
-        advanced = await _advance(tx, stream, page, new_items, seconds)
+        advanced = await _advance(tx, stream, page, new_items)
         if not page.end and new_items.consumed == page.records_count:
             await _remember_cursor(tx, stream, page, new_items)
-        await _add_items(tx, stream.job_id, new_items, self._new_rows)
+        await _add_items(tx, stream.job_id, new_items)
         if note is not None:
             await note(tx, page.skipped + new_items.consumed)
         if new_items.count:
@@ -174,13 +172,6 @@ class Ingest:
             return item.key not in known or takes_again(known[item.key], item, dedupe)
 
         return [is_new(item) for item in items]
-
-    @verb
-    async def renew_stream(self, tx: Transaction, stream: StreamLease, seconds: float) -> None:
-        """Keeps the stream while its source takes long for a page."""
-        hold = {"id": stream.id, "token": stream.token, "seconds": seconds}
-        if not await tx.take("renew_stream", hold):
-            raise LeaseLost(f"stream {stream.id} was taken over")
 
     @verb
     async def release_stream(
@@ -268,7 +259,7 @@ async def _select(
 
 
 async def _advance(
-    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: NewItems, seconds: float
+    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: NewItems
 ) -> StreamState:
     cut = new_items.consumed < page.records_count
     records = stream.records_count + new_items.consumed
@@ -282,7 +273,6 @@ async def _advance(
         "items": new_items.count,
         "state": state,
         "error": error,
-        "seconds": seconds,
         "expected_count": page.expected_count,
         "overruns": stream.overruns,
     }
@@ -327,9 +317,7 @@ async def _remember_cursor(
         )
 
 
-async def _add_items(
-    tx: Transaction, job_id: int, new_items: NewItems, new_rows: NewItemRows
-) -> None:
+async def _add_items(tx: Transaction, job_id: int, new_items: NewItems) -> None:
     if not new_items.count:
         return
     inputs = new_items.inputs
@@ -341,7 +329,6 @@ async def _add_items(
         keys = iter([item.key for _, item in new_items.rows])
     rows = zip(repeat(job_id), seqs, keys, inputs, strict=False)
     await tx.copy("items", ("job_id", "seq", "key", "input"), rows)
-    fresh = list(zip(seqs, inputs, repeat(0), repeat(0), repeat(0), strict=False))
     for lo, hi in stretches(new_items.taken, seqs):
         params = {
             "job_id": job_id,
@@ -354,9 +341,7 @@ async def _add_items(
             "item_bytes": sum(map(len, inputs)) // len(inputs),
             "waiting_for": None,
         }
-        range_id = (await tx.take("add_range", params))[0][0]
-        of_range = fresh[bisect_left(seqs, lo) : bisect_right(seqs, hi)]
-        tx.after_commit(partial(new_rows.keep, range_id, job_id, of_range))
+        await tx.take("add_range", params)
 
 
 async def _end_discovery(tx: Transaction, job_id: int) -> None:

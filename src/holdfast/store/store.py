@@ -23,7 +23,6 @@ from holdfast.store.ingest import Ingest
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
 from holdfast.store.messages import Messages
-from holdfast.store.new_items import NewItemRows
 from holdfast.store.nudges import Nudges
 from holdfast.store.outcomes import Outcomes
 from holdfast.store.plans import Plans
@@ -35,7 +34,6 @@ from holdfast.store.samples import Samples
 from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.streams import StreamReads
-from holdfast.store.trays import Trays
 from holdfast.store.workers import Workers
 from holdfast.urls import sqlite_file
 
@@ -65,7 +63,6 @@ class Store:
     deletion: Deletion
     retention: RetentionRows
     counter_rows: CounterRows
-    trays: Trays
 
     @property
     def fetch(self) -> Fetch:
@@ -102,13 +99,12 @@ async def open_store(
         queries = load_queries("postgres", folders)
         driver = await open_postgres(url, queries, pool_size, rules, clock, fault, observe)
     database = Database(driver, rng)
-    new_rows = NewItemRows(clock)
     return Store(
         database=database,
         jobs=Jobs(database),
-        ingest=Ingest(database, _new_token, new_rows),
+        ingest=Ingest(database, _new_token),
         additions=Additions(database),
-        leases=Leases(database, _new_token, clock, new_rows),
+        leases=Leases(database, _new_token, clock),
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
@@ -125,7 +121,6 @@ async def open_store(
         deletion=Deletion(database),
         retention=RetentionRows(database),
         counter_rows=CounterRows(database),
-        trays=Trays(database, clock),
     )
 
 

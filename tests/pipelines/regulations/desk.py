@@ -35,7 +35,6 @@ HASTE = {
     "HOLDFAST_FLUSH_MS": "20",
     "HOLDFAST_RETRY_SOON_CAP_SECONDS": "0.1",
     "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0.05",
-    "HOLDFAST_STALE_STREAM_SECONDS": "2",
 }
 #: No delays, as the other tests are not about them.
 OPEN_GATES = "[source.gate]\nmin_delay_seconds = 0\nmax_delay_seconds = 0\nconcurrency = 8\n"

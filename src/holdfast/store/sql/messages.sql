@@ -129,13 +129,14 @@ from   dead_letters
 where  id = :id and kind = 'message';
 
 -- name: hold_duty
--- Of all that could do it, one does, until its time runs out, or the database's clock is set back.
-insert into duties (name, holder, expires_at, acted_at)
-values (:name, :holder, @after(:seconds), @now)
+-- Of all that could do it, one does, as long as it is alive.
+insert into duties (name, holder, acted_at)
+values (:name, :holder, @now)
 on conflict (name) do update
-set holder = excluded.holder, expires_at = excluded.expires_at, acted_at = excluded.acted_at
-where duties.holder = excluded.holder or duties.expires_at <= excluded.acted_at
-      or duties.acted_at > excluded.acted_at
+set holder = excluded.holder, acted_at = excluded.acted_at
+where duties.holder = excluded.holder
+      or not exists (select 1 from workers w
+                     where  w.name = duties.holder and w.stopped_at is null)
 returning name;
 
 -- name: drop_duties
