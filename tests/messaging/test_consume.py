@@ -130,7 +130,7 @@ async def test_queue_taken_by_another_form_is_reported_and_waited_for(
     consumer = await broker.consume("orders", 1)
     await broker.publish([outgoing()])
     await (await next_of(consumer)).ack()
-    other = f"{queue_prefix}.discover"
+    other = f"{queue_prefix}.dead"
     await admin.queue_delete(other)
     await admin.declare_queue(other, durable=True)
     await admin.queue_delete(f"{queue_prefix}.orders")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from uuid import uuid4
 
 import pytest
 
@@ -13,6 +14,7 @@ from holdfast.store.driver import WORK_CHANNEL
 from holdfast.store.reprocess import NamedItems
 from tests.store.checks import (
     claim_one,
+    execute,
     ingest,
     lease_stream,
     make_job,
@@ -38,20 +40,22 @@ class Notices:
 
     async def since_last(self) -> list[str]:
         """Those of the commits since the last call, in order."""
-        await self._store.database.driver.fetch(f"select pg_notify('{WORK_CHANNEL}', 'end')")
+        end = await self._say_end()
         heard = []
-        while (text := await asyncio.wait_for(self._heard.get(), 30)) != "end":
+        while (text := await asyncio.wait_for(self._heard.get(), 30)) != end:
             heard.append(text)
-        return heard
+        return [text for text in heard if text.isdecimal()]
 
     async def begin(self) -> None:
         """Waits until they are heard."""
         while self._heard.empty():
-            await self._store.database.driver.fetch(f"select pg_notify('{WORK_CHANNEL}', 'end')")
+            await self._say_end()
             await asyncio.sleep(0)
-        await self.since_last()
-        while not self._heard.empty():
-            self._heard.get_nowait()
+
+    async def _say_end(self) -> str:
+        end = f"end {uuid4()}"
+        await self._store.database.driver.fetch(f"select pg_notify('{WORK_CHANNEL}', '{end}')")
+        return end
 
 
 @pytest.fixture
@@ -84,10 +88,11 @@ async def test_what_is_given_back_tried_again_or_opened_again(
 
     await store.leases.release([(await claim_one(store, job_id)).lease])
     assert await notices.since_last() == told
-    await store.leases.release([(await claim_one(store, job_id)).lease], delay=0.01)
+    await store.leases.release([(await claim_one(store, job_id)).lease], delay=60)
     assert await notices.since_last() == []
+    await execute(store, "update ranges set available_at = since")
     await claim_one(store, job_id, worker="doomed")
-    assert await store.leases.return_leases("doomed") == [job_id]
+    assert await store.workers.stop_worker("doomed") == [job_id]
     assert await notices.since_last() == told
 
     await settle(store, await claim_one(store, job_id), ItemStatus.PENDING, delay=0.0)
