@@ -29,10 +29,10 @@ def relay(
     health_port: int | None = HEALTH_PORT,
     supervised: bool = typer.Option(False, "--supervised", hidden=True),
 ) -> None:
-    """Send the messages in the outbox to the broker, and store its dead letters. Keep a message in
-    the broker for each job with work, by which workers can be scaled.
+    """Send the messages in the outbox to the broker, and store its dead letters.
 
-    Any number may run; one at a time sends what is in the outbox, in order. Needs
+    It keeps a message in the broker for each job with work, by which workers can be scaled. Any
+    number may run; one at a time sends what is in the outbox, in order. Needs
     HOLDFAST_BROKER_URL.
     """
     settings = settings_from_environment()
