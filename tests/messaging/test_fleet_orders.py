@@ -196,7 +196,7 @@ def test_orders_are_followed_exactly_once_while_workers_and_relays_are_killed(
         for letter in fleet.dead_letters():  # delivered to three that were killed
             assert letter["code"] == "DELIVERY_LIMIT"
             fleet.order("dead", "replay", str(letter["id"]))
-        started = fleet.fetch("select count(*) from inbox where type = 'job.start'")[0][0]
+        started = fleet.fetch("select count(*) from taken_keys where fingerprint = 'job.start'")[0][0]
         return tuple(fleet.fetch(expected)[0]) == (120, 120) and started == 3
 
     wait_until(complete, "all were followed")
@@ -234,7 +234,8 @@ def test_order_whose_worker_is_stopped_again_and_again_is_followed_and_no_dead_l
     with psycopg.connect(fleet.url) as other:
         # As if another worker were storing the same message, and did not end.
         other.execute(
-            "insert into inbox (message_id, type, at) values (%(message_id)s, %(type)s, now())",
+            "insert into taken_keys (owner_id, key, fingerprint, content, at)"
+            " values ('', %(message_id)s, %(type)s, '', now())",
             held,
         )
         fleet.send("orders", add)

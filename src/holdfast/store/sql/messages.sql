@@ -1,4 +1,4 @@
--- Messages: outbox, nudges, inbox, dead letters of messages, duties.
+-- Messages: outbox, nudges, dead letters of messages, duties.
 
 -- name: add_message
 -- A message for a queue, as it goes on the wire.
@@ -88,17 +88,6 @@ returning job_id, pipeline, message_id;
 select   pipeline, count(*)
 from     nudges
 group by pipeline;
-
--- name: take_message
--- The inbox: a message that was taken before is not taken again.
-insert into inbox (message_id, type, at)
-values (:message_id, :type, @now)
-on conflict (message_id) do nothing
-returning message_id;
-
--- name: forget_messages
-delete from inbox
-where  at <= @after(:ago);
 
 -- name: add_dead_message
 insert into dead_letters (kind, job_id, pipeline, code, message, state, created_at, message_id,
