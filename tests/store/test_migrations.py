@@ -52,13 +52,13 @@ from tests.store.checks import (
     settlement_of,
     tables_of,
 )
-from tests.store.message_scenarios import dead, sent
+from tests.store.message_scenarios import dead
 from tests.store.test_upkeep import FUTURE
 
 TABLES = {
     "jobs", "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams",
     "stream_pages", "gates", "gate_holds", "kill_switches", "workers", "schedules",
-    "dead_letters", "decisions", "audit", "outbox", "turns", "duties",
+    "dead_letters", "decisions", "audit", "outbox", "nudges", "duties",
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags",
     "taken_keys", "files", "exports", "operations", "samples",
     "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
@@ -69,7 +69,7 @@ CORE_BRANCH = installed_branches()[:1]
 
 async def _fill(url: str) -> None:
     """A row in every table."""
-    store = await open_store(url, announces=True)
+    store = await open_store(url)
     job_id = await make_job(store)
     await ingest(store, await lease_stream(store, job_id), keyed("a", "b"), Dedupe("shop"))
     held = await claim_one(store, job_id, 1)
@@ -85,10 +85,11 @@ async def _fill(url: str) -> None:
     await store.jobs.switch("pipeline:other", True, "tester")
     await store.workers.add_worker("one", "host", 1, [])
     await store.schedules.set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)
-    await store.messages.relay(sent)
+    await store.messages.send_again("m-0", "orders", b"{}", 0.0)
     await store.messages.accept_job(MessageKey("m-1", "job.start"), NewJob("demo", "ordered", []))
     await store.messages.keep_dead(dead("m-2", job_id))
     await filled_job(store, 1)
+    await store.nudges.add_nudges(True)
     await store.jobs.open(NewJob("events", "events", [], standing=True), "tester")
     await store.additions.enqueue(Addition("events", "", [new_item({"n": 1})]))
     await store.workers.hold_duty("sweep", "one")

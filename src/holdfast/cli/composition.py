@@ -241,8 +241,6 @@ def upkeep_limits(settings: Settings) -> UpkeepLimits:
     return UpkeepLimits(
         sweep_seconds=settings.sweep_seconds,
         lost_after_seconds=settings.lock_floor_seconds,
-        message_lost_seconds=settings.message_lost_seconds,
-        announces=settings.broker_url is not None,
     )
 
 

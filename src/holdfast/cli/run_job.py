@@ -84,9 +84,7 @@ class JobRun:
 
     async def run(self) -> int:
         started = self._clock.monotonic()
-        # Its own workers poll; work is announced only if it is left to others.
-        announces = False if self._request.work else None
-        async with opened_store(self._settings, announces=announces) as store:
+        async with opened_store(self._settings) as store:
             await reap_dead_workers(store)
             job_id = await self._find_or_start(store)
             self._foreground.catch_signals()

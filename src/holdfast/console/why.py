@@ -12,9 +12,6 @@ from holdfast.console import Console
 from holdfast.model import ItemStatus, Job, JobState, Lane, StreamState
 from holdfast.store.streams import StreamView
 
-#: A relay that runs sends a message sooner.
-_RELAY_SECONDS = 5.0
-
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -72,7 +69,7 @@ async def _discovery(console: Console, job: Job) -> Reason | None:
         if job.reference and job.file_id is None:
             text = f"the rest of the file is not being read; continue with: {_run(job)}"
             return Reason("no live worker", text)
-        return await _no_live_worker(console, job) or await _unsent(console, job)
+        return await _no_live_worker(console, job)
     return await _waiting_streams(console, job, running)
 
 
@@ -103,8 +100,7 @@ async def _waiting(console: Console, job: Job) -> Reason | None:
             return Reason("due at", "all open items are due later", due.available_at)
         text = f"all open items wait to be tried again; the latest for {latest}"
         return Reason("retry at", text, due.available_at)
-    blocked = await _no_live_worker(console, job) or _leased(holders)
-    return blocked or await _unsent(console, job)
+    return await _no_live_worker(console, job) or _leased(holders)
 
 
 async def _no_live_worker(console: Console, job: Job) -> Reason | None:
@@ -113,17 +109,6 @@ async def _no_live_worker(console: Console, job: Job) -> Reason | None:
         return None
     text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"
     return Reason("no live worker", text)
-
-
-async def _unsent(console: Console, job: Job) -> Reason | None:
-    """With a broker, workers hear of the job when a relay has sent its message."""
-    unsent = await console.ranges.unsent_since(job.id, _RELAY_SECONDS)
-    if unsent is None:
-        return None
-    since, error = unsent
-    cause = f"it cannot be sent: {error}" if error else "start a relay: holdfast relay"
-    text = f"the message about its work has been in the outbox since {since:%H:%M:%S}; {cause}"
-    return Reason("waiting", text)
 
 
 def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:

@@ -154,6 +154,7 @@ class Worker:
         self._look = Look(parts.clock)
         self._news = asyncio.Event()
         self._stop = asyncio.Event()
+        self.started = asyncio.Event()  # standing jobs that are declared are open
         self._gates = make_gates(parts, options)
         self._http = make_http(parts, self._gates, options)
         self._control = Control(parts.store, parts.owner, parts.log)
@@ -181,17 +182,13 @@ class Worker:
             running.stop("worker stops")
         self._news.set()
 
-    def works_on(self, job_id: int) -> bool:
-        """Whether the worker holds items of a job, or is about to claim some."""
-        running = self._running.get(job_id)
-        return running is not None and (running.expects_more or not running.is_idle)
-
     async def run(self) -> None:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
         if self._options.only_job is None:
             await self._patiently(partial(self._control.open_declared, self._pipelines.values()))
+        self.started.set()
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:

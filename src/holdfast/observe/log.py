@@ -60,8 +60,8 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gate.closed": ("A gate is closed for a while.", ("gate", "seconds", "reason")),
     "kill_switch.on": ("A kill switch was turned on.", ("scope", "by")),
     "kill_switch.off": ("A kill switch was turned off.", ("scope", "by")),
-    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled", "announced")),
-    "relay.sent": ("A relay sent messages.", ("messages", "merged")),
+    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled")),
+    "relay.sent": ("A relay sent messages.", ("messages",)),
     "relay.failed": (
         "The broker did not accept a message; it will be sent again.",
         ("message_id", "error"),

@@ -204,18 +204,8 @@ class Settings(RetentionSettings):
     discover_timeout_seconds: float = setting(
         300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
-    message_lost_seconds: float = setting(
-        60, "A message that nobody received for this long is sent again.", 1, DAY_SECONDS
-    )
     relay_poll_seconds: float = setting(
         0.2, "Interval at which a relay checks the outbox when it is not notified.", 0.01, 3600
-    )
-    owner_slices: int | None = setting(
-        None,
-        "Maximum number of workers that work for one owner at once.",
-        1,
-        10_000,
-        shown="no limit",
     )
     backlog_max_items: int | None = setting(
         None,

@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 
 from holdfast.errors import DiscoveryError, LeaseLost
-from holdfast.model import JobState, SliceKind, StreamState
+from holdfast.model import JobState, StreamState
 from holdfast.pipeline import Dedupe
-from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.keys import NewItem, NewItems, known_keys, select_by_key, takes_again
+from holdfast.store.notices import tell_workers
 from holdfast.store.rows import fields_of
 from holdfast.store.sequence import stretches, take_sequence
 from holdfast.store.stream_history import (
@@ -150,7 +150,7 @@ class Ingest:
         if note is not None:
             await note(tx, page.skipped + new_items.consumed)
         if new_items.count:
-            await announce(tx, stream.job_id, SliceKind.PROCESS)
+            await tell_workers(tx, stream.job_id)
         counts = {"accepted": new_items.count, "known": new_items.known}
         await add_counts(tx, stream.job_id, **counts)
         await add_decisions(tx, stream.job_id, worker, decisions)

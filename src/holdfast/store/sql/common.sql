@@ -74,8 +74,8 @@ where  id = :job_id;
 -- SQLite gives no notices: workers watch the file.
 select :job_id;
 
--- name: notify_due
-select :job_id, :run_at;
+-- name: tell_workers
+select :job_ids;
 
 -- name: accepted_count
 -- How many items the job has accepted, for its cap.
@@ -122,19 +122,6 @@ where    since >= @after(-5.0) and @claimable and @may_run
 order by since, id
 limit    :limit
 @skip_locked;
-
--- name: hold_owner
--- On SQLite one transaction writes at a time.
-select owner_id
-from   jobs
-where  id = :job_id;
-
--- name: other_workers_of_owner
--- How many other workers hold something of the job's owner.
-select count(distinct worker)
-from   ranges
-where  worker is not null and worker <> :worker
-       and owner_id = (select owner_id from jobs where id = :job_id);
 
 -- name: cut_range
 -- What is left of a range after its head was split off.
@@ -670,9 +657,8 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
-insert into workers (name, host, machine, pid, pipelines, listens, started_at, seen_at,
-                     lost_after_seconds)
-values (:name, :host, :machine, :pid, :pipelines, :listens, @now, @now, :lost_after_seconds);
+insert into workers (name, host, machine, pid, pipelines, started_at, seen_at, lost_after_seconds)
+values (:name, :host, :machine, :pid, :pipelines, @now, @now, :lost_after_seconds);
 
 -- name: see_worker
 -- A sign of life. One that was taken for lost is not.
