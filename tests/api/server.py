@@ -24,13 +24,13 @@ from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.server import page_packs
+from holdfast.configuration import Settings, load_settings
 from holdfast.errors import ItemError, NotFound
 from holdfast.extension import installed
 from holdfast.model import Page, Record
 from holdfast.options import Option
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.settings import Settings, load_settings
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
 

@@ -13,6 +13,7 @@ import structlog
 
 from holdfast.cli.composition import file_access, worker_options
 from holdfast.clock import Clock, SystemClock
+from holdfast.configuration import load_settings
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.worker import Worker, WorkerParts
@@ -20,7 +21,6 @@ from holdfast.flags import CORE_FLAGS, FlagSpec, ServedFlag
 from holdfast.model import Job, JobState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.settings import load_settings
 from holdfast.store import Store
 
 _PATIENCE_SECONDS = 180

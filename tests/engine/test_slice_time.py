@@ -11,11 +11,11 @@ import structlog
 
 from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock
+from holdfast.configuration import load_settings
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.model import JobState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
-from holdfast.settings import load_settings
 from holdfast.store import open_store
 from tests.store.checks import filled_job, state_of
 

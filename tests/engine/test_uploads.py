@@ -16,6 +16,7 @@ import structlog
 
 from holdfast.cli.composition import discover_limits, ingest_bounds
 from holdfast.clock import FixedClock, SystemClock
+from holdfast.configuration import load_settings
 from holdfast.console import open_console
 from holdfast.engine.control import Control, NewUpload
 from holdfast.engine.record.discover import WalkParts
@@ -23,7 +24,6 @@ from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
-from holdfast.settings import load_settings
 from holdfast.store import Store, open_store
 from holdfast.tables.files import TableFile, content_key
 from tests.proxy import Proxy

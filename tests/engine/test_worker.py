@@ -9,11 +9,11 @@ import structlog
 
 from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import load_settings
 from holdfast.engine.turns import Places, PollingTurns, Turn
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.settings import load_settings
 from holdfast.store import Store
 from tests.store.checks import filled_job
 

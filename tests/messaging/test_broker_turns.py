@@ -16,6 +16,7 @@ import structlog
 
 from holdfast.cli.broker_composition import broker_turns
 from holdfast.cli.composition import worker_options
+from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
 from holdfast.engine.turns import Places, Turn
 from holdfast.errors import DatabaseGone
@@ -27,7 +28,6 @@ from holdfast.messaging.relay import Relay
 from holdfast.model import SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
-from holdfast.settings import load_settings
 from holdfast.store import Store, open_store
 from tests.messaging.conftest import OpenBroker, until
 from tests.messaging.fleet_scene import message, slice_of

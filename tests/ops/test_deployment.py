@@ -13,7 +13,8 @@ import pytest
 
 from holdfast.cli.command_list import COMMANDS as LISTED
 from holdfast.cli.lazy_commands import load_own
-from holdfast.settings import every_setting, installed_groups, load_settings
+from holdfast.configuration import every_setting, load_settings
+from holdfast.settings import installed_groups
 from tests.ops import deployment
 from tests.ops.deployment import COMMANDS, DEPLOY, PROCESSES, ROOT, UNITS
 

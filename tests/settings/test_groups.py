@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.configuration import Settings, every_setting, load_settings
 from holdfast.errors import PipelineError, SettingsError
 from holdfast.extension import Extension, installed
-from holdfast.settings import Group, Settings, every_setting, load_settings
+from holdfast.settings import Group
 from holdfast.settings.groups import Groups
 from holdfast.settings.reference import extension_table
 

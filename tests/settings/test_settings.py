@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.configuration import HEADINGS, ORDERED, SETTINGS, Settings, load_settings
 from holdfast.errors import SettingsError, UserError
-from holdfast.settings import SETTINGS, Settings, load_settings
-from holdfast.settings.core import HEADINGS, ORDERED
 from holdfast.settings.declared import KINDS
 from holdfast.urls import mask_password, sqlite_file
 
@@ -32,9 +31,9 @@ def test_an_empty_environment_gives_the_defaults() -> None:
 def test_the_defaults_pass_their_own_bounds() -> None:
     defaults = Settings()
     for each in SETTINGS:
-        value = getattr(defaults, each.field)
+        value = each.value_in(defaults)
         if value not in (None, ()):
-            assert each.read(str(value)) == value, each.name
+            assert each.read(each.written_in(defaults)) == value, each.name
 
 
 def test_every_number_has_bounds_and_every_setting_help() -> None:
@@ -46,9 +45,9 @@ def test_every_number_has_bounds_and_every_setting_help() -> None:
 
 
 def test_the_tables_name_only_fields_that_exist() -> None:
-    known = {each.field for each in SETTINGS}
+    known = {each.bare for each in SETTINGS}
     assert {name for pair in ORDERED for name in pair} <= known
-    assert set(HEADINGS) <= known
+    assert set(HEADINGS) <= {each.field for each in SETTINGS}
 
 
 def test_settings_cannot_be_changed() -> None:
@@ -97,7 +96,7 @@ def test_values_are_read_by_prefixed_name() -> None:
     ],
 )
 def test_names_of_the_documents_are_read_without_prefix(name: str) -> None:
-    each = next(each for each in SETTINGS if each.field == name.lower())
+    each = next(each for each in SETTINGS if each.bare == name)
     assert each.names == (f"HOLDFAST_{name}", name)
     assert "nonsense" in problems_of({name: "nonsense"})
 
@@ -198,7 +197,7 @@ def test_a_settings_error_is_shown_without_a_stack_trace() -> None:
 
 @pytest.mark.parametrize(("low", "high"), ORDERED)
 def test_pairs_must_be_in_order(low: str, high: str) -> None:
-    bounds = {each.field: each for each in SETTINGS}
+    bounds = {each.bare: each for each in SETTINGS}
     top, bottom = bounds[low].high, bounds[high].low
     given = {bounds[low].name: str(top), bounds[high].name: str(bottom)}
     assert f"must not be greater than {bounds[high].name} (" in problems_of(given)
@@ -206,13 +205,6 @@ def test_pairs_must_be_in_order(low: str, high: str) -> None:
 
 def test_a_value_that_cannot_be_read_is_not_compared_with_another() -> None:
     assert "above" not in problems_of({"CLAIM_MAX": "x", "CLAIM_MIN": "9000"})
-
-
-def test_concurrency_starts_within_its_bounds_when_not_given() -> None:
-    assert load_settings({"HOLDFAST_CONCURRENCY_MAX": "4"}).concurrency_start == 4
-    assert load_settings({"HOLDFAST_CONCURRENCY_MIN": "20"}).concurrency_start == 20
-    disordered = {"HOLDFAST_CONCURRENCY_MIN": "10", "HOLDFAST_CONCURRENCY_MAX": "5"}
-    assert "CONCURRENCY_START" not in problems_of(disordered)
 
 
 def test_the_default_database_is_in_the_data_folder() -> None:

@@ -24,12 +24,12 @@ from holdfast.api.app import create_app
 from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import worker_options
+from holdfast.configuration import load_settings
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import Failed, NotFound
 from holdfast.model import ItemStatus, Outcome
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.settings import load_settings
 from holdfast.store import NewItem, NewJob, NewStream, Settlement
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack

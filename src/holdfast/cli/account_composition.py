@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holdfast.clock import Clock
+from holdfast.configuration import Settings
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
 from holdfast.console.quotas import Amounts
 from holdfast.console.second_factors import SecondFactors
-from holdfast.settings import Settings
 
 
 def accounts_of(console: Console, settings: Settings, clock: Clock) -> Accounts:

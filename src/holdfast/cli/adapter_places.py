@@ -6,12 +6,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.cli.composition import open_bucket
+from holdfast.configuration import Settings
 from holdfast.console.adapters import Adapter, AdapterKind
 from holdfast.console.file_imports import bucket_places
 from holdfast.errors import NotAllowed
 from holdfast.files.places.contract import Place
 from holdfast.files.places.folder import FolderPlace
-from holdfast.settings import Settings
 
 _PORTS = {"ftp": 21, "ftps": 21}
 

@@ -26,6 +26,7 @@ from holdfast.cli.opening import backlog_bounds, opened_store
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.console import Console, open_console
 from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.bulk import Bulk
@@ -44,7 +45,6 @@ from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.health import MetricsAccess
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 
 _KICKOFFS = 2
 

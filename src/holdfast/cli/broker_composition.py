@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.cli.composition import open_bucket
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.consumers import (
     BadMessage,
     ConsumerTools,
@@ -40,7 +41,6 @@ from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, Tx
-from holdfast.settings import Settings
 from holdfast.store import NewJob, Store
 from holdfast.store.messages import Filled
 from holdfast.tasks import end_tasks

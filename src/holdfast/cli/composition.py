@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.cli.opening import backlog_bounds
 from holdfast.cli.served_flags import served_flags
+from holdfast.configuration import Settings
 from holdfast.console import Console
 from holdfast.console.deletion import Deletions
 from holdfast.engine.deletion import Deleter
@@ -30,7 +31,6 @@ from holdfast.http import HttpOptions
 from holdfast.observe.health import Check, HealthServer, MetricsAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Backoff, Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.store.migrate import compare
 from holdfast.store.retention import Policies
@@ -163,11 +163,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         discover_concurrency=settings.discover_concurrency,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
-        concurrency=ConcurrencyBounds(
-            minimum=settings.concurrency_min,
-            maximum=settings.concurrency_max,
-            start=settings.concurrency_start,
-        ),
+        concurrency=ConcurrencyBounds(maximum=settings.concurrency_max),
         spacing=SpacingBounds(
             spike_share=settings.error_spike_share,
             max_multiplier=settings.retry_spacing_max,

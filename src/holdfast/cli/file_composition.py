@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.cli.composition import file_access, open_bucket, table_limits
+from holdfast.configuration import Settings
 from holdfast.console import Console
 from holdfast.console.file_imports import FileImports, bucket_places
 from holdfast.console.file_library import FileLibrary
-from holdfast.settings import Settings
 
 
 def file_library(settings: Settings, console: Console) -> FileLibrary:

@@ -19,6 +19,7 @@ from holdfast.cli.opening import (
 )
 from holdfast.cli.output import errors, instant, print_json, print_table
 from holdfast.cli.pipelines import is_extension, load_all, load_pipeline
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.adapter_scans import ScanReport, scan_named
 from holdfast.console.adapters import AdapterKind, NewAdapter
@@ -26,7 +27,6 @@ from holdfast.engine.control import refuse_by_hand
 from holdfast.errors import UserError
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 
 NAME = typer.Argument(..., metavar="NAME", help="Name of the adapter.")
 

@@ -17,12 +17,12 @@ from holdfast.cli.output import (
     reason_text,
     text_cell,
 )
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.jobs import states_of
 from holdfast.console.why import why_not_running
 from holdfast.model import IDLE, Counters, Job, is_idle
 from holdfast.observe.tracing import parse
-from holdfast.settings import Settings
 from holdfast.store import Store
 
 _NO_JOBS = "No jobs yet. Start one: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx"

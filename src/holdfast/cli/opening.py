@@ -15,6 +15,7 @@ import uvloop
 
 from holdfast.cli.output import errors
 from holdfast.clock import system_random
+from holdfast.configuration import Settings, load_settings
 from holdfast.engine.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe import tracing
@@ -22,7 +23,6 @@ from holdfast.observe.health import WaitingServer
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Gate
-from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.admission import BacklogBounds, JobRules
 from holdfast.store.driver import Fault, no_fault

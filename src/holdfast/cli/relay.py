@@ -13,9 +13,9 @@ from holdfast.cli.composition import broker_awaited, serving_health, store_check
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.clock import system_random
+from holdfast.configuration import Settings
 from holdfast.engine.upkeep import every
 from holdfast.observe.metrics import Metrics
-from holdfast.settings import Settings
 from holdfast.tasks import end_tasks, raise_failure
 
 _DEPTH_SECONDS = 5.0

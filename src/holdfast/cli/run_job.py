@@ -22,6 +22,7 @@ from holdfast.cli.run_images import ImageInput
 from holdfast.cli.run_summary import print_detected, print_summary
 from holdfast.cli.supervisor import reap_dead_workers, worker_name
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
@@ -41,7 +42,6 @@ from holdfast.errors import InputError, UserError
 from holdfast.model import Counters, Job, JobState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.tables import files
 from holdfast.tables.files import TableFile, content_key

@@ -24,12 +24,12 @@ from holdfast.cli.output import errors
 from holdfast.cli.serve import BACKLOG, listen
 from holdfast.cli.signals import stop_with_supervisor
 from holdfast.cli.supervisor import reap_dead_workers
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.live import Feed
 from holdfast.errors import UserError
 from holdfast.extension import installed
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack

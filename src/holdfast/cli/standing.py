@@ -53,6 +53,7 @@ from holdfast.columns import (
     require_fields,
     with_names,
 )
+from holdfast.configuration import Settings
 from holdfast.engine.adding import Adding, Records, added_words, require_open
 from holdfast.engine.adding_files import FileReading, FileRows
 from holdfast.engine.control import Control
@@ -61,7 +62,6 @@ from holdfast.errors import InputError, TwinColumns, UserError
 from holdfast.model import Job
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store.enqueue import Enqueued
 from holdfast.tables.bad_rows import bad_row
 from holdfast.tables.jsonlines import reason_against

@@ -22,10 +22,10 @@ from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock
+from holdfast.configuration import Settings
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.tasks import end_tasks
 
 

@@ -30,12 +30,12 @@ from holdfast.cli.signals import STOP_SIGNALS, run_until_signalled, stop_with_su
 from holdfast.cli.supervisor import Supervisor, WorkerChild, WorkerSetup, worker_name
 from holdfast.cli.waiting import WaitedFor, Waiting
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe import tracing
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 

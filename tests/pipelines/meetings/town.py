@@ -11,12 +11,12 @@ import structlog
 from holdfast.cli.composition import worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.metrics import Metrics
 from holdfast.pipelines.meetings.options import MeetingsOptions
 from holdfast.pipelines.meetings.pipeline import Meetings
-from holdfast.settings import load_settings
 from holdfast.store import Store
 
 #: Short times: what is waited for comes at once or not at all.

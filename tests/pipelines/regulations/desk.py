@@ -15,6 +15,7 @@ import structlog
 from holdfast.cli.composition import file_access, worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
 from holdfast.engine.dry_discovery import dry_options
 from holdfast.engine.own_files import OwnFiles
@@ -24,7 +25,6 @@ from holdfast.observe.metrics import Metrics
 from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.options import RegulationsOptions
 from holdfast.pipelines.regulations.pipeline import Regulations
-from holdfast.settings import load_settings
 from holdfast.store import Store
 from tests.http_client import PublicNames
 from tests.pipelines.regulations.world import NAMES, PUBLIC_ADDRESS, SOURCES, RegulatoryWorld

@@ -1,21 +1,44 @@
-"""Every setting of the core: its name, alias, default, bounds and help, in one class."""
+"""Every setting of the core, assembled from the parts that declare them, and how they are read."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from holdfast.settings.declared import declared_by, setting
-from holdfast.settings.groups import ExtensionSettings, no_environment
-from holdfast.settings.retention import RetentionSettings
+from holdfast.errors import PipelineError
+from holdfast.settings.declared import (
+    PREFIX,
+    Setting,
+    declared_by,
+    nearest,
+    read_setting,
+    setting,
+)
+from holdfast.settings.groups import (
+    ExtensionSettings,
+    Group,
+    Groups,
+    installed_groups,
+    no_environment,
+    settings_error,
+)
 from holdfast.urls import default_database_url, mask_password
+
+T = TypeVar("T")
 
 MIB = 1024 * 1024
 HOUR_MS = 3_600_000
 DAY_SECONDS = 86_400
+
+
+def _part(kind: type[T], heading: str) -> T:
+    """A part of the core with settings of its own, under a heading of the reference."""
+    made: T = field(default_factory=kind, metadata={"heading": heading})
+    return made
 
 
 def _user_agent() -> str:
@@ -26,8 +49,12 @@ def _worker_count() -> int:
     return min(os.cpu_count() or 1, 4)
 
 
+def _days(default: float | None, help: str) -> Any:
+    return setting(default, help, 0.001, 36_500, shown=None if default else "no limit")
+
+
 @dataclass(frozen=True, slots=True)
-class Settings(RetentionSettings):
+class Settings:
     database_url: str = setting(
         default_database_url(Path(".holdfast")),
         "URL of the database: an SQLite file or a PostgreSQL server.",
@@ -87,18 +114,8 @@ class Settings(RetentionSettings):
     )
     lock_floor_ms: int = setting(30_000, "Shortest lease.", 100, 24 * HOUR_MS, aliased=True)
     lock_cap_ms: int = setting(900_000, "Longest lease.", 100, 24 * HOUR_MS, aliased=True)
-    concurrency_min: int = setting(
-        1, "Minimum number of items that a worker processes at once.", 1, 10_000
-    )
     concurrency_max: int = setting(
         64, "Maximum number of items that a worker processes at once.", 1, 10_000
-    )
-    concurrency_start: int = setting(
-        8,
-        "Number of items processed at once before anything is measured.",
-        1,
-        10_000,
-        shown="8, kept between `HOLDFAST_CONCURRENCY_MIN` and `_MAX`",
     )
     threads: int = setting(32, "Threads per worker for plain `def` pipelines.", 1, 1000)
     flush_items: int = setting(1000, "Outcomes are written when this many are ready.", 1, 1_000_000)
@@ -413,7 +430,78 @@ class Settings(RetentionSettings):
         "holdfast", "Name of this process in traces.", alias="OTEL_SERVICE_NAME"
     )
 
+    files_bucket: str | None = setting(
+        None,
+        "Bucket of an S3-compatible service in which uploads, exports and the files of pipelines"
+        " are kept.",
+        kind="bucket",
+        shown="none: they are in `files` under `HOLDFAST_DATA_DIR`",
+    )
+    files_prefix: str | None = setting(
+        None, "Where in the bucket they are, such as `holdfast/`.", kind="prefix", shown="none"
+    )
+    s3_endpoint: str | None = setting(
+        None, "Address of the service.", kind="endpoint", shown="that of Amazon S3"
+    )
+    s3_region: str = setting("", "Region of the buckets.", shown="`us-east-1`")
+    s3_access_key_id: str = setting(
+        "",
+        "Key to the service.",
+        kind="header",
+        secret=True,
+        shown="`AWS_ACCESS_KEY_ID`, or the role of the host",
+    )
+    s3_secret_access_key: str = setting(
+        "",
+        "The secret that belongs to the key.",
+        kind="header",
+        secret=True,
+        shown="`AWS_SECRET_ACCESS_KEY`, or the role of the host",
+    )
+    file_buckets: str | None = setting(
+        None,
+        "Buckets, or prefixes in them, whose files the API may use for jobs, separated by commas:"
+        " `incoming,archive/2026/`. `{owner}` is the name of the person.",
+        kind="bucket places",
+        shown="none",
+    )
+    ingest_passwords: str = setting(
+        "",
+        "Passwords of FTP servers that adapters read: `ADAPTER=PASSWORD`, separated by spaces.",
+        secret=True,
+        shown="none",
+    )
+
+    retain_jobs_days: float | None = _days(
+        None, "Jobs that ended longer ago are deleted, except the last on each source."
+    )
+    retain_jobs_count: int | None = setting(
+        None, "Maximum number of ended jobs per owner; older ones are deleted.", 1, 10**12,
+        shown="no limit",
+    )  # fmt: skip
+    retain_items_days: float | None = _days(
+        None,
+        "Finished items of standing jobs are deleted at this age, except those with a decision.",
+    )
+    retain_attempts_days: float | None = _days(
+        None, "Earlier tries of items are deleted this long after their job ended."
+    )
+    retain_decisions_days: float | None = _days(
+        90, "Age at which changes of the controllers are deleted."
+    )
+    retain_samples_days: float | None = _days(14, "Age at which figures for charts are deleted.")
+    retain_inbox_days: float | None = _days(14, "Age at which ids of taken messages are deleted.")
+    retain_audit_days: float | None = _days(None, "Age at which audit entries are deleted.")
+    retain_files_days: float | None = _days(
+        None, "Age at which stored files without a job are deleted."
+    )
+    retain_exports_days: float | None = _days(None, "Age at which exports are deleted.")
+
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
+
+    def value(self, name: str) -> Any:
+        """The value of a setting by its name without the prefix, in lower case."""
+        return next(each for each in SETTINGS if each.bare.lower() == name).value_in(self)
 
     def of(self, extension: str) -> Any:
         """The settings of an extension, read when they are first needed."""
@@ -456,25 +544,28 @@ class Settings(RetentionSettings):
         return self.flush_ms / 1000
 
 
-_GROUPED = frozenset(RetentionSettings.__dataclass_fields__)
+#: The parts that declare settings, by their fields.
+PARTS: dict[str, type[Any]] = {
+    each.name: cast("type[Any]", each.default_factory)
+    for each in fields(Settings)
+    if "heading" in each.metadata
+}
 
-#: Those declared here, then those of the groups.
-SETTINGS = tuple(sorted(declared_by(Settings), key=lambda each: each.field in _GROUPED))
+SETTINGS = declared_by(Settings) + tuple(
+    each for part, kind in PARTS.items() for each in declared_by(kind, part=part)
+)
 
 #: in each pair, the first must not be greater than the second
 ORDERED = (
-    ("ingest_min_rows", "ingest_max_rows"),
-    ("db_p50_ms", "db_p95_ms"),
-    ("claim_min", "claim_max"),
-    ("lock_floor_ms", "lock_cap_ms"),
-    ("concurrency_min", "concurrency_max"),
-    ("concurrency_min", "concurrency_start"),
-    ("concurrency_start", "concurrency_max"),
-    ("retry_soon_base_seconds", "retry_soon_cap_seconds"),
-    ("retry_later_base_seconds", "retry_later_cap_seconds"),
-    ("retry_throttle_base_seconds", "retry_throttle_cap_seconds"),
-    ("retry_not_found_base_seconds", "retry_not_found_cap_seconds"),
-    ("http_connect_timeout_seconds", "http_timeout_seconds"),
+    ("INGEST_MIN_ROWS", "INGEST_MAX_ROWS"),
+    ("DB_P50_MS", "DB_P95_MS"),
+    ("CLAIM_MIN", "CLAIM_MAX"),
+    ("LOCK_FLOOR_MS", "LOCK_CAP_MS"),
+    ("RETRY_SOON_BASE_SECONDS", "RETRY_SOON_CAP_SECONDS"),
+    ("RETRY_LATER_BASE_SECONDS", "RETRY_LATER_CAP_SECONDS"),
+    ("RETRY_THROTTLE_BASE_SECONDS", "RETRY_THROTTLE_CAP_SECONDS"),
+    ("RETRY_NOT_FOUND_BASE_SECONDS", "RETRY_NOT_FOUND_CAP_SECONDS"),
+    ("HTTP_CONNECT_TIMEOUT_SECONDS", "HTTP_TIMEOUT_SECONDS"),
 )
 
 
@@ -495,3 +586,116 @@ HEADINGS = {
     "files_bucket": "Files in a bucket",
     "retain_jobs_days": "Retention",
 }
+
+
+def sections() -> dict[str, list[Setting]]:
+    """The settings under each heading of the reference page."""
+    found: dict[str, list[Setting]] = {}
+    heading = ""
+    for each in SETTINGS:
+        heading = HEADINGS.get(each.field, heading) if not each.part else _heading_of(each.part)
+        found.setdefault(heading, []).append(each)
+    return found
+
+
+def _heading_of(part: str) -> str:
+    return str(Settings.__dataclass_fields__[part].metadata["heading"])
+
+
+#: Read by the fault points of the tests; not a setting, but not refused either.
+TEST_NAMES = frozenset({"HOLDFAST_FAULT"})
+_CORE_NAMES = tuple(each.name for each in SETTINGS)
+#: How similar two names must be to suggest one for the other. Settings of extensions must be more
+#: similar, because they often differ only in the name of the extension.
+_ALIKE, _VERY_ALIKE = 0.5, 0.75
+
+
+def load_settings(environ: Mapping[str, str], groups: Groups = installed_groups) -> Settings:
+    """The settings of this environment, or one SettingsError that lists everything wrong.
+
+    The groups of extensions are looked up only if the environment has a prefixed name that the
+    core does not know; the others are read by `Settings.of`.
+    """
+    given: dict[str, dict[str, Any]] = {part: {} for part in ("", *PARTS)}
+    faulty: set[str] = set()
+    problems: list[str] = []
+    for each in SETTINGS:
+        values, complaints = read_setting(each, environ)
+        if complaints:
+            faulty.add(each.bare)
+        elif values:
+            given[each.part][each.field] = values[0]
+        problems += complaints
+    settings = _assembled(given, ExtensionSettings(environ, groups))
+    problems = _of_extensions(environ, groups, settings) + problems
+    problems += _order_problems(settings, faulty)
+    if problems:
+        raise settings_error(problems)
+    return settings
+
+
+def _assembled(given: dict[str, dict[str, Any]], extensions: ExtensionSettings) -> Settings:
+    own = given.pop("")
+    if "data_dir" in own:
+        own.setdefault("database_url", default_database_url(own["data_dir"]))
+    parts = {part: PARTS[part](**values) for part, values in given.items()}
+    return Settings(**own, **parts, extensions=extensions)
+
+
+def every_setting(groups: Mapping[str, Group]) -> dict[str, tuple[Setting, ...]]:
+    """The settings of the core, under the name "", and of each extension. No two share a name."""
+    declared = {"": SETTINGS} | {name: group.settings for name, group in groups.items()}
+    owners: dict[str, str] = {}
+    for owner, settings in declared.items():
+        for name in (name for each in settings for name in each.names):
+            if name in owners:
+                both = " and ".join(each or "the core" for each in (owners[name], owner))
+                raise PipelineError(f"{name} is a setting of both {both}", "Rename one of them.")
+            owners[name] = owner
+    return declared
+
+
+def _of_extensions(environ: Mapping[str, str], groups: Groups, settings: Settings) -> list[str]:
+    """What is wrong with the prefixed names that the core does not know."""
+    known = TEST_NAMES.union(_CORE_NAMES)
+    foreign = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    if not foreign:
+        return []
+    every = groups()
+    wanted = [
+        group for group in every.values() if any(name.startswith(group.prefix) for name in foreign)
+    ]
+    declared = {each.name for group in wanted for each in group.settings}
+    problems = [_refusal(name, every) for name in foreign if name not in declared]
+    for group in wanted:
+        problems += group.read(environ, settings)[1]
+    return problems
+
+
+def _refusal(name: str, groups: Mapping[str, Group]) -> str:
+    owners = [group for group in groups.values() if name.startswith(group.prefix)]
+    if owners:
+        owner = max(owners, key=lambda group: len(group.prefix))
+        suggestion = nearest(name, [each.name for each in owner.settings], _ALIKE)
+        return f"{name} is not a setting of the extension {owner.name}{_question(suggestion)}"
+    every = [*_CORE_NAMES, *(each.name for group in groups.values() for each in group.settings)]
+    suggestion = nearest(name, every, _VERY_ALIKE) or nearest(name, [*_CORE_NAMES], _ALIKE)
+    if suggestion:
+        return f"{name} is not a setting{_question(suggestion)}"
+    names = ", ".join(sorted(groups)) or "none"
+    return f"{name} is not a setting; no installed extension has it (installed: {names})"
+
+
+def _question(suggestion: str | None) -> str:
+    return f"; did you mean {suggestion}?" if suggestion else ""
+
+
+def _order_problems(settings: Settings, faulty: set[str]) -> list[str]:
+    named = {each.bare: each for each in SETTINGS}
+    return [
+        f"{named[low].name} ({named[low].written_in(settings)}) must not be greater than "
+        f"{named[high].name} ({named[high].written_in(settings)})"
+        for low, high in ORDERED
+        if not {low, high} & faulty
+        and named[low].value_in(settings) > named[high].value_in(settings)
+    ]
