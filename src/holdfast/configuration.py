@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from holdfast.errors import PipelineError
 from holdfast.settings.declared import (
@@ -26,19 +26,12 @@ from holdfast.settings.groups import (
     no_environment,
     settings_error,
 )
+from holdfast.store.retention import Policies
 from holdfast.urls import default_database_url, mask_password
-
-T = TypeVar("T")
 
 MIB = 1024 * 1024
 HOUR_MS = 3_600_000
 DAY_SECONDS = 86_400
-
-
-def _part(kind: type[T], heading: str) -> T:
-    """A part of the core with settings of its own, under a heading of the reference."""
-    made: T = field(default_factory=kind, metadata={"heading": heading})
-    return made
 
 
 def _user_agent() -> str:
@@ -47,10 +40,6 @@ def _user_agent() -> str:
 
 def _worker_count() -> int:
     return min(os.cpu_count() or 1, 4)
-
-
-def _days(default: float | None, help: str) -> Any:
-    return setting(default, help, 0.001, 36_500, shown=None if default else "no limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,31 +461,7 @@ class Settings:
         shown="none",
     )
 
-    retain_jobs_days: float | None = _days(
-        None, "Jobs that ended longer ago are deleted, except the last on each source."
-    )
-    retain_jobs_count: int | None = setting(
-        None, "Maximum number of ended jobs per owner; older ones are deleted.", 1, 10**12,
-        shown="no limit",
-    )  # fmt: skip
-    retain_items_days: float | None = _days(
-        None,
-        "Finished items of standing jobs are deleted at this age, except those with a decision.",
-    )
-    retain_attempts_days: float | None = _days(
-        None, "Earlier tries of items are deleted this long after their job ended."
-    )
-    retain_decisions_days: float | None = _days(
-        90, "Age at which changes of the controllers are deleted."
-    )
-    retain_samples_days: float | None = _days(14, "Age at which figures for charts are deleted.")
-    retain_inbox_days: float | None = _days(14, "Age at which ids of taken messages are deleted.")
-    retain_audit_days: float | None = _days(None, "Age at which audit entries are deleted.")
-    retain_files_days: float | None = _days(
-        None, "Age at which stored files without a job are deleted."
-    )
-    retain_exports_days: float | None = _days(None, "Age at which exports are deleted.")
-
+    retention: Policies = field(default_factory=Policies, metadata={"heading": "Retention"})
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
     def value(self, name: str) -> Any:
@@ -584,7 +549,6 @@ HEADINGS = {
     "log_level": "Logs",
     "health_port": "Health, metrics and traces",
     "files_bucket": "Files in a bucket",
-    "retain_jobs_days": "Retention",
 }
 
 

@@ -208,8 +208,7 @@ def _job_of(standing: NewJob, topic: Topic) -> NewJob:
 
 
 def message_trust(settings: Settings) -> MessageTrust:
-    days = settings.retain_inbox_days
-    memory = None if days is None else timedelta(days=days)
+    memory = timedelta(days=settings.retention.inbox_days)
     return MessageTrust(settings.message_key, settings.message_signatures, memory)
 
 

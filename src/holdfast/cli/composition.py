@@ -33,7 +33,6 @@ from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Backoff, Pipeline
 from holdfast.store import Store
 from holdfast.store.migrate import compare
-from holdfast.store.retention import Policies
 
 T = TypeVar("T")
 
@@ -176,7 +175,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
         flags=partial(served_flags, settings),
-        policies=policies_of(settings),
+        policies=settings.retention,
         only_job=only_job,
         until_idle=until_idle,
     )
@@ -216,22 +215,7 @@ def deletions_of(settings: Settings, console: Console, log: Any) -> Deletions:
 
 
 def retention_of(settings: Settings, store: Store, log: Any) -> Retention:
-    return Retention(store, deleter_of(settings, store, log), policies_of(settings), log)
-
-
-def policies_of(settings: Settings) -> Policies:
-    return Policies(
-        jobs_days=settings.retain_jobs_days,
-        jobs_count=settings.retain_jobs_count,
-        items_days=settings.retain_items_days,
-        attempts_days=settings.retain_attempts_days,
-        decisions_days=settings.retain_decisions_days,
-        samples_days=settings.retain_samples_days,
-        inbox_days=settings.retain_inbox_days,
-        audit_days=settings.retain_audit_days,
-        files_days=settings.retain_files_days,
-        exports_days=settings.retain_exports_days,
-    )
+    return Retention(store, deleter_of(settings, store, log), settings.retention, log)
 
 
 def upkeep_limits(settings: Settings) -> UpkeepLimits:
