@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
 from holdfast.errors import PipelineError
+from holdfast.http import HttpOptions
 from holdfast.settings.declared import (
     PREFIX,
     Setting,
@@ -32,10 +32,6 @@ from holdfast.urls import default_database_url, mask_password
 MIB = 1024 * 1024
 HOUR_MS = 3_600_000
 DAY_SECONDS = 86_400
-
-
-def _user_agent() -> str:
-    return f"holdfast/{version('holdfast')} (+contact unset)"
 
 
 def _worker_count() -> int:
@@ -263,31 +259,8 @@ class Settings:
         8.0, "Maximum factor by which retry delays grow while errors spike.", 1, 1000
     )
 
-    http_user_agent: str = setting(
-        _user_agent,
-        "User-Agent of `ctx.http`; include how to contact you.",
-        kind="header",
-        shown="`holdfast/VERSION (+contact unset)`",
-    )
-    http_timeout_seconds: float = setting(30, "Time limit for a response.", 0.01, 3600)
-    http_connect_timeout_seconds: float = setting(10, "Time limit for a connection.", 0.01, 3600)
-    http_max_bytes: int = setting(20 * MIB, "Largest response body that is read.", 1, 1024 * MIB)
-    http_max_redirects: int = setting(5, "Maximum number of redirects that are followed.", 0, 50)
-    http_obey_robots: bool = setting(True, "Obey robots.txt.")
-    http_spacing_seconds: float = setting(
-        0, "Minimum time between two requests to a host, across all workers.", 0, DAY_SECONDS
-    )
-    http_jitter_seconds: float = setting(
-        0, "Maximum random time added to the spacing.", 0, DAY_SECONDS
-    )
-    http_concurrency: int = setting(
-        8, "Maximum number of requests to a host at once, across all workers.", 1, 10_000
-    )
     gate_max_wait_seconds: float = setting(
         2, "An item that has to wait longer for a gate is put back.", 0, 3600
-    )
-    allow_private_addresses: bool = setting(
-        False, "Allow `ctx.http` to reach loopback and private addresses."
     )
 
     db_ingest_enabled: bool = setting(
@@ -462,6 +435,7 @@ class Settings:
     )
 
     retention: Policies = field(default_factory=Policies, metadata={"heading": "Retention"})
+    http: HttpOptions = field(default_factory=HttpOptions, metadata={"heading": "HTTP"})
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
     def value(self, name: str) -> Any:
@@ -530,7 +504,6 @@ ORDERED = (
     ("RETRY_LATER_BASE_SECONDS", "RETRY_LATER_CAP_SECONDS"),
     ("RETRY_THROTTLE_BASE_SECONDS", "RETRY_THROTTLE_CAP_SECONDS"),
     ("RETRY_NOT_FOUND_BASE_SECONDS", "RETRY_NOT_FOUND_CAP_SECONDS"),
-    ("HTTP_CONNECT_TIMEOUT_SECONDS", "HTTP_TIMEOUT_SECONDS"),
 )
 
 
@@ -544,7 +517,7 @@ HEADINGS = {
     "max_input_bytes": "Sizes",
     "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
-    "http_user_agent": "HTTP",
+    "gate_max_wait_seconds": "HTTP",
     "db_ingest_enabled": "Serving",
     "log_level": "Logs",
     "health_port": "Health, metrics and traces",

@@ -25,7 +25,7 @@ def test_an_empty_environment_gives_the_defaults() -> None:
     assert settings.backfill_enabled is True
     assert settings.max_urls_per_run is None
     assert settings.workers == min(os.cpu_count() or 1, 4)
-    assert settings.http_user_agent.startswith("holdfast/")
+    assert settings.http.user_agent.startswith("holdfast/")
 
 
 def test_the_defaults_pass_their_own_bounds() -> None:
@@ -68,7 +68,7 @@ def test_values_are_read_by_prefixed_name() -> None:
     )
     assert settings.claim_max == 300
     assert settings.safety_factor == 0.5
-    assert settings.http_obey_robots is False
+    assert settings.http.obey_robots is False
     assert settings.data_dir == Path("/srv/state")
     assert settings.log_level == "info"
     assert settings.max_urls_per_run == 50

@@ -27,7 +27,6 @@ from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.extension import Extension, installed
 from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles
-from holdfast.http import HttpOptions
 from holdfast.observe.health import Check, HealthServer, MetricsAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Backoff, Pipeline
@@ -168,7 +167,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
             max_multiplier=settings.retry_spacing_max,
         ),
         retry=_retry_policy(settings),
-        http=_http_options(settings),
+        http=settings.http,
         gate_max_wait_seconds=settings.gate_max_wait_seconds,
         backlog=backlog_bounds(settings),
         upkeep=upkeep_limits(settings),
@@ -260,15 +259,3 @@ def _retry_policy(settings: Settings) -> RetryPolicy:
 def _backoff(base: float, cap: float, jitter: float = 1.0) -> Backoff:
     """The settings are checked one by one: a cap below its base bounds it."""
     return Backoff(min(base, cap), cap, jitter)
-
-
-def _http_options(settings: Settings) -> HttpOptions:
-    return HttpOptions(
-        user_agent=settings.http_user_agent,
-        timeout_seconds=settings.http_timeout_seconds,
-        connect_timeout_seconds=settings.http_connect_timeout_seconds,
-        max_bytes=settings.http_max_bytes,
-        max_redirects=settings.http_max_redirects,
-        obey_robots=settings.http_obey_robots,
-        allow_private_addresses=settings.allow_private_addresses,
-    )

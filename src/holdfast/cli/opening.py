@@ -22,7 +22,6 @@ from holdfast.observe import tracing
 from holdfast.observe.health import WaitingServer
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Gate
 from holdfast.store import Store, open_store
 from holdfast.store.admission import BacklogBounds, JobRules
 from holdfast.store.driver import Fault, no_fault
@@ -114,12 +113,7 @@ async def opened_store(
     store = await open_store(
         settings.database_url,
         pool_size=settings.pool_size,
-        default_gate=Gate(
-            "",
-            settings.http_spacing_seconds,
-            settings.http_jitter_seconds,
-            settings.http_concurrency,
-        ),
+        default_gate=settings.http.gate,
         announces=settings.broker_url is not None if announces is None else announces,
         rules=job_rules(settings),
         owner_slices=settings.owner_slices,
