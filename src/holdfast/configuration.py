@@ -8,8 +8,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
+from holdfast.api.options import ServerOptions
+from holdfast.console.accounts import SessionOptions
+from holdfast.console.quotas import Amounts
 from holdfast.errors import PipelineError
 from holdfast.http import HttpOptions
+from holdfast.messaging.signing import MessageTrust
+from holdfast.observe.health import HealthOptions
 from holdfast.settings.declared import (
     PREFIX,
     Setting,
@@ -263,91 +268,14 @@ class Settings:
         2, "An item that has to wait longer for a gate is put back.", 0, 3600
     )
 
-    db_ingest_enabled: bool = setting(
-        True, "`false` refuses uploads over HTTP, like the flag `ingest`.", aliased=True
-    )
-    pending_enabled: bool = setting(
-        True, "`false` hides the list of pending items, like the flag `pending`.", aliased=True
-    )
     max_upload_bytes: int = setting(
         2048 * MIB, "Largest file that can be uploaded over HTTP.", 1, 1024 * 1024 * MIB
     )
-    max_body_bytes: int = setting(MIB, "Largest body of any other request.", 1024, 1024 * MIB)
     file_roots: tuple[Path, ...] = setting(
         (),
         "Folders with files that the API may use for jobs, separated by `:`.",
         kind="folders",
         shown="none",
-    )
-    kickoff_max_seconds: float = setting(
-        30, "Longest slice of work within one HTTP request.", 0.1, 3600
-    )
-    session_hours: float = setting(168, "Hours that a login lasts.", 0.01, 24 * 366)
-    session_idle_hours: float = setting(
-        24, "A login ends after this many hours without use.", 0.01, 24 * 366
-    )
-    quota_files: int = setting(10_000, "Maximum number of stored files per owner.", 0, 10**12)
-    quota_bytes: int = setting(
-        100 * 1024 * MIB, "Maximum size of the files and exports of one owner, in bytes.", 0, 2**62
-    )
-    quota_exports: int = setting(1_000, "Maximum number of exports per owner.", 0, 10**12)
-    quota_jobs: int = setting(
-        1_000,
-        "Maximum number of unfinished jobs per owner, counted when one is started over HTTP.",
-        0,
-        10**12,
-    )
-    quota_items: int = setting(
-        100_000_000,
-        "Maximum number of open items per owner, counted when a job is made over HTTP or by an"
-        " adapter, or its maximum is raised over HTTP: it takes in no more than what is left; and"
-        " when records are added over HTTP.",
-        0,
-        10**12,
-    )
-    quota_tokens: int = setting(50, "Maximum number of valid tokens per owner.", 0, 10**12)
-    message_key: str = setting(
-        "",
-        "Key shared with programs that send messages; a message signed with it may name an owner.",
-        secret=True,
-        shown="none",
-    )
-    message_signatures: bool = setting(
-        False, "Refuse messages that start jobs unless they are signed with `HOLDFAST_MESSAGE_KEY`."
-    )
-    trusted_proxies: str = setting(
-        "",
-        "Addresses of proxies, separated by commas, whose X-Forwarded headers are trusted.",
-        shown="none",
-    )
-    https: bool = setting(
-        False,
-        "All clients use TLS, which ends at a proxy in front of this server; cookies require it.",
-    )
-    hsts_seconds: int = setting(
-        365 * DAY_SECONDS, "How long browsers must use TLS after a first visit over TLS.", 0, 10**9
-    )
-    allowed_hosts: str = setting(
-        "",
-        "Host names that requests may use, separated by commas: `a.org`, `*.a.org`, `*` for any.",
-        shown="loopback and the address it listens on",
-    )
-    max_connections: int = setting(
-        1000,
-        "Maximum number of connections at once; at most half of the limit on open files.",
-        1,
-        1_000_000,
-    )
-    head_timeout_seconds: float = setting(10, "Time limit for the head of a request.", 0.1, 3600)
-    keep_alive_seconds: int = setting(5, "How long an idle connection is kept open.", 1, 3600)
-    progress_seconds: float = setting(
-        20, "Period over which the speed of a body is measured.", 0.1, 3600
-    )
-    progress_bytes: int = setting(
-        512,
-        "Minimum speed of a request body or of a client reading a response, in bytes a second.",
-        1,
-        MIB,
     )
 
     log_level: str = setting(
@@ -359,28 +287,6 @@ class Settings:
         choices=("auto", "console", "json"),
     )
 
-    health_port: int | None = setting(
-        None,
-        "Port of `/healthz`, `/readyz` and `/metrics`; 0 picks a free one.",
-        0,
-        65535,
-        shown="not served",
-    )
-    health_host: str = setting(
-        "127.0.0.1",
-        "Address of `/healthz`, `/readyz` and `/metrics`; use `0.0.0.0` in a container.",
-    )
-    health_stall_seconds: float = setting(
-        30, "A process whose event loop is blocked for this long is reported as not alive.", 1, 3600
-    )
-    metrics_token: str = setting(
-        "",
-        "Token that `/metrics` requires: `Authorization: Bearer TOKEN`.",
-        kind="header",
-        secret=True,
-        shown="none",
-    )
-    metrics_open: bool = setting(False, "Serve `/metrics` without a token.")
     otlp_endpoint: str | None = setting(
         None,
         "Address that traces are sent to (OTLP over HTTP).",
@@ -436,6 +342,15 @@ class Settings:
 
     retention: Policies = field(default_factory=Policies, metadata={"heading": "Retention"})
     http: HttpOptions = field(default_factory=HttpOptions, metadata={"heading": "HTTP"})
+    server: ServerOptions = field(default_factory=ServerOptions, metadata={"heading": "Serving"})
+    sessions: SessionOptions = field(
+        default_factory=SessionOptions, metadata={"heading": "Serving"}
+    )
+    quotas: Amounts = field(default_factory=Amounts, metadata={"heading": "Quotas"})
+    messages: MessageTrust = field(default_factory=MessageTrust, metadata={"heading": "Messages"})
+    health: HealthOptions = field(
+        default_factory=HealthOptions, metadata={"heading": "Health and metrics"}
+    )
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
     def value(self, name: str) -> Any:
@@ -518,9 +433,9 @@ HEADINGS = {
     "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
     "gate_max_wait_seconds": "HTTP",
-    "db_ingest_enabled": "Serving",
+    "max_upload_bytes": "Serving",
     "log_level": "Logs",
-    "health_port": "Health, metrics and traces",
+    "otlp_endpoint": "Traces",
     "files_bucket": "Files in a bucket",
 }
 

@@ -7,7 +7,15 @@ import json
 import pytest
 
 from tests.chaos.scene import DEEDS, finish, wait_until
-from tests.messaging.fleet_scene import HOSTILE, Fleet, message, metric, slice_of, stop
+from tests.messaging.fleet_scene import (
+    HOSTILE,
+    METRICS_TOKEN,
+    Fleet,
+    message,
+    metric,
+    slice_of,
+    stop,
+)
 from tests.ports import free_port
 
 #: Finds its records page by page, and takes its time over each.
@@ -28,7 +36,7 @@ class Flowing(Pipeline):
 """
 SHORT_SLICES = {"HOLDFAST_WORKER_TARGET_SLICE_MS": "100"}
 FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
-OPEN_METRICS = {"HOLDFAST_METRICS_OPEN": "true"}
+METRICS = {"HOLDFAST_METRICS_TOKEN": METRICS_TOKEN}
 
 
 def test_uploads_are_worked_by_the_processes_of_a_worker_host(fleet: Fleet) -> None:
@@ -145,7 +153,7 @@ def test_message_of_a_job_that_was_stopped_is_obsolete_and_nothing_is_written_af
 ) -> None:
     relay, port = fleet.start_relay(), free_port()
     job_id = fleet.take_in(["sleep:0.05"] * 300, "saving")
-    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **OPEN_METRICS, **FEW_AT_ONCE)
+    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **METRICS, **FEW_AT_ONCE)
     fleet.wait_for_starts(20)
     fleet.order(order, str(job_id))
     unleased = "select count(*) from ranges where worker is not null"
@@ -163,7 +171,7 @@ def test_message_of_a_job_that_was_stopped_is_obsolete_and_nothing_is_written_af
 
 def test_message_of_a_job_that_is_gone_is_obsolete(fleet: Fleet) -> None:
     port = free_port()
-    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **OPEN_METRICS)
+    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **METRICS)
     fleet.send("bulk", slice_of(4711), slice_of(4711, "discover"))
     wait_until(lambda: _obsolete(port) == 2, "both are taken as obsolete")
     stop(worker)
@@ -201,7 +209,7 @@ def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
         path,
         "--health-port",
         str(port),
-        **OPEN_METRICS,
+        **METRICS,
         **bound,
         **SHORT_SLICES,
         HOLDFAST_CONCURRENCY_MAX="4",

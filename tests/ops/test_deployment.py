@@ -265,7 +265,7 @@ class TestSystemd:
     def test_health_ports_differ(self) -> None:
         environments = dict(deployment.environments())
         names = [path.name for path in UNITS if "migrate" not in path.name]
-        ports = {load_settings(environments[name]).health_port for name in names}
+        ports = {load_settings(environments[name]).health.port for name in names}
         assert len(ports) == len(names) and None not in ports
 
 

@@ -11,8 +11,7 @@ from functools import partial
 import structlog
 
 from holdfast.api.dependencies import ApiOptions, Parts, Runners
-from holdfast.api.middleware import hosts_of
-from holdfast.cli.account_composition import accounts_of, limits_of, second_factors_of
+from holdfast.cli.account_composition import accounts_of, second_factors_of
 from holdfast.cli.adapter_places import open_place
 from holdfast.cli.composition import (
     deletions_of,
@@ -43,7 +42,6 @@ from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker, WorkerParts
-from holdfast.observe.health import MetricsAccess
 from holdfast.pipeline import Pipeline
 
 _KICKOFFS = 2
@@ -55,7 +53,7 @@ async def opened_parts(
 ) -> AsyncIterator[Parts]:
     metrics = metrics_of(pipelines.values())
     async with opened_store(settings, metrics) as store:
-        console = open_console(store, limits_of(settings))
+        console = open_console(store, settings.quotas)
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
         walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
         backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
@@ -128,14 +126,11 @@ def _runners(
 def _api_options(settings: Settings, host: str) -> ApiOptions:
     return ApiOptions(
         owner=settings.owner,
-        allowed_hosts=hosts_of(settings.allowed_hosts, host),
-        https=settings.https,
-        hsts_seconds=settings.hsts_seconds,
-        metrics_access=MetricsAccess(settings.metrics_token, settings.metrics_open),
+        host=host,
+        server=settings.server,
+        health=settings.health,
         max_upload_bytes=settings.max_upload_bytes,
-        max_body_bytes=settings.max_body_bytes,
-        kickoff_max_seconds=settings.kickoff_max_seconds,
-        session_seconds=settings.session_hours * 3600.0,
+        session_seconds=settings.sessions.seconds,
         worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.backfill_enabled,
     )

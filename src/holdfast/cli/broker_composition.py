@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
@@ -36,7 +36,6 @@ from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue, Return
 from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
-from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
@@ -73,7 +72,7 @@ async def broker_turns(
 ) -> AsyncIterator[tuple[BrokerTurns, Broker]]:
     async with opened_broker(settings, log) as broker:
         control = Control(store, settings.owner, log)
-        trust = message_trust(settings)
+        trust = settings.messages
         adding = Adding(store, pipelines, settings.max_input_bytes, log)
         parts = TurnParts(
             store,
@@ -207,14 +206,9 @@ def _job_of(standing: NewJob, topic: Topic) -> NewJob:
     )
 
 
-def message_trust(settings: Settings) -> MessageTrust:
-    memory = timedelta(days=settings.retention.inbox_days)
-    return MessageTrust(settings.message_key, settings.message_signatures, memory)
-
-
 def trusting(settings: Settings, clock: Clock) -> Trust:
     """What the consumers of extensions check messages with."""
-    trust = message_trust(settings)
+    trust = settings.messages
 
     def check(
         message: Incoming, signature: str | None, owner: str | None, created_at: datetime | None

@@ -27,7 +27,7 @@ from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.extension import Extension, installed
 from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles
-from holdfast.observe.health import Check, HealthServer, MetricsAccess
+from holdfast.observe.health import Check, HealthServer
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Backoff, Pipeline
 from holdfast.store import Store
@@ -74,9 +74,7 @@ def serving_health(
         metrics,
         checks,
         asyncio.get_running_loop(),
-        access=MetricsAccess(settings.metrics_token, settings.metrics_open),
-        host=settings.health_host,
-        stall_seconds=settings.health_stall_seconds,
+        options=settings.health,
     )
     try:
         yield server.drain

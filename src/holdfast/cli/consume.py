@@ -39,7 +39,7 @@ def consume(pipelines: list[str] = PIPELINES, health_port: int | None = HEALTH_P
                 f"the pipeline {name} reads no queue of other programs",
                 "See `consumers` of an extension.",
             )
-    port = settings.health_port if health_port is None else health_port
+    port = settings.health.port if health_port is None else health_port
     wait_for_schema(settings, port)
     run_async(_consume(settings, loaded, port))
 

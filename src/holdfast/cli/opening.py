@@ -67,7 +67,7 @@ def wait_for_schema(settings: Settings, health_port: int | None) -> None:
             except DatabaseGone as error:
                 if attempt == 0:
                     errors.print(f"Waiting for the database, which cannot be reached: {error}")
-                    stack.enter_context(_saying_why(settings.health_host, health_port))
+                    stack.enter_context(_saying_why(settings.health.host, health_port))
                 log.warning("database.gone", error=str(error))
             sleep(seconds)
 

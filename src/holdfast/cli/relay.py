@@ -36,7 +36,7 @@ def relay(
     """
     settings = settings_from_environment()
     # When supervised, it shares its environment with the server, but cannot share its port.
-    default = None if supervised else settings.health_port
+    default = None if supervised else settings.health.port
     port = default if health_port is None else health_port
     wait_for_schema(settings, port)
     run_async(_relay(settings, port, supervised))

@@ -46,7 +46,7 @@ def timers(
     settings = settings_from_environment()
     loaded = load_all(pipelines, settings)
     # When supervised, it shares its environment with the server, but cannot share its port.
-    default = None if supervised else settings.health_port
+    default = None if supervised else settings.health.port
     port = default if health_port is None else health_port
     wait_for_schema(settings, port)
     run_async(_run_upkeep(settings, loaded, port, supervised))

@@ -78,7 +78,7 @@ def up(
         references += [part for part in (_demo_file(), *demo_parts()) if part not in references]
     settings = settings_from_environment()
     loaded = load_all(references, settings)
-    wait_for_schema(settings, settings.health_port)
+    wait_for_schema(settings, settings.health.port)
     run_async(_run(settings, references, loaded, host, port, workers, world_port))
 
 

@@ -86,7 +86,7 @@ def work(
     loaded = load_all(pipelines, settings)
     # Several supervised workers share one environment, but cannot share its port.
     if health_port is None and not supervised:
-        health_port = settings.health_port
+        health_port = settings.health.port
     wait_for_schema(settings, health_port)
     if processes > 1:
         setup = WorkerSetup(_arguments(pipelines, job), until_idle, health_port=health_port)
