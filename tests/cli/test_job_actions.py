@@ -197,7 +197,7 @@ def test_worker_serves_metrics(desk: Desk) -> None:
 
     done = 'holdfast_items_total{pipeline="upper",status="DONE"} 30.0'
     found = wait_until(lambda: done in (text := scrape()) and text)
-    for name in ("item_seconds", "slice_seconds", "database_seconds", "claim_items"):
+    for name in ("item_seconds", "database_seconds", "claim_items"):
         assert f"holdfast_{name}" in found
     assert stop(worker, signal.SIGTERM)[0] == 0
     assert "port" in desk.fail("work", "upper.py", "--health-port", "70000", code=2)

@@ -71,13 +71,13 @@ def test_the_source_logs_only_known_events_with_their_fields() -> None:
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ('log.info("slice.claimed", items=1, job_id=2)', []),
-        ('log.exception("slice.failed", exc_info=error)', []),
+        ('log.info("items.claimed", items=1, job_id=2)', []),
+        ('log.exception("worker.failed", exc_info=error)', []),
         ('math.log(2); page.info("anything")', []),
         ('self._log.info("slice.taken")', ["line 1: slice.taken is not in EVENTS"]),
         ('get_logger().bind(a=1).error("x.y")', ["line 1: x.y is not in EVENTS"]),
         ('log.info(f"slice.{verb}")', ["line 1: the event is no literal"]),
-        ('log.info("slice.claimed", count=1)', ["line 1: slice.claimed has no field ['count']"]),
+        ('log.info("items.claimed", count=1)', ["line 1: items.claimed has no field ['count']"]),
     ],
 )
 def test_the_scan_finds_what_it_should(source: str, found: list[str]) -> None:

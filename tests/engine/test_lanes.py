@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-from holdfast.clock import SystemClock
+from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.pace.lanes import LaneTurns
-from holdfast.engine.turns import Places, PollingTurns
-from holdfast.model import Lane, SliceKind
-from holdfast.pipeline import Pipeline, pipeline
-from holdfast.store import NewJob, NewStream, Store
-from tests.store.checks import ingest, lease_stream, records
+from holdfast.model import Lane
 
 ALL = tuple(Lane)
 
@@ -50,27 +46,34 @@ def test_lane_that_had_nothing_to_do_saves_no_turns_up() -> None:
     assert taken(turns, ALL, 13)["BACKFILL"] <= 2
 
 
-@pipeline(name="demo")
-async def demo(row: Any, ctx: Any) -> Any:
-    return row
+class Job(NamedTuple):
+    job_id: int
+    lane: Lane
+    owner_id: str = "tester"
 
 
-async def test_worker_chooses_jobs_by_lane_and_of_one_lane_in_turn(store: Store) -> None:
-    lanes = {}
-    for number, lane in enumerate([*Lane, Lane.BACKFILL]):
-        new = NewJob("demo", "a job", [NewStream(f"source {number}", "")], lane=lane)
-        job_id = await store.jobs.create(new, "tester")
-        await ingest(store, await lease_stream(store, job_id), records(1), end=True)
-        lanes[job_id] = lane
-    pipelines: dict[str, Pipeline] = {"demo": demo}
-    turns = PollingTurns(store, pipelines, lambda job_id, lane: True, SystemClock())
-    chosen: Counter[int] = Counter()
-    for _ in range(26):
-        turn = await turns.next(0, Places(0, 0))
-        assert turn is not None and turn.kind is SliceKind.PROCESS
-        chosen[turn.job_id] += 1
-    by_lane = sorted((lanes[job_id], count) for job_id, count in chosen.items())
+def served(order: FairOrder, jobs: Sequence[Job], count: int) -> Counter[int]:
+    return Counter(order.choose(jobs).job_id for _ in range(count))
+
+
+def test_jobs_are_chosen_by_lane_and_of_one_lane_in_turn() -> None:
+    jobs = [Job(number, lane) for number, lane in enumerate([*Lane, Lane.BACKFILL])]
+    counts = served(FairOrder(), jobs, 26)
+    by_lane = sorted((job.lane, counts[job.job_id]) for job in jobs)
     assert by_lane == [
         (Lane.BACKFILL, 1), (Lane.BACKFILL, 1), (Lane.EVENT, 4), (Lane.SENTINEL, 16),
         (Lane.UPLOAD, 4),
     ]  # fmt: skip
+
+
+def test_owner_with_many_jobs_gets_no_more_turns_than_one_with_a_single_job() -> None:
+    many = [Job(number, Lane.UPLOAD, "ann") for number in range(9)]
+    counts = served(FairOrder(), [*many, Job(100, Lane.UPLOAD, "bob")], 18)
+    assert counts[100] == 9
+    assert all(counts[job.job_id] == 1 for job in many)
+
+
+def test_job_that_comes_later_is_served_next() -> None:
+    order, old = FairOrder(), Job(1, Lane.UPLOAD, "ann")
+    served(order, [old], 50)
+    assert order.choose([old, Job(2, Lane.UPLOAD, "bob")]).job_id == 2

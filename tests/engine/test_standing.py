@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 import structlog
 
-from holdfast.clock import SystemClock
 from holdfast.engine.control import Control
-from holdfast.engine.turns import PollingTurns
 from holdfast.errors import Retry, UnfitState
-from holdfast.model import JobState, SliceKind
+from holdfast.model import JobState
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from holdfast.store.driver import WORK_CHANNEL
 from holdfast.store.enqueue import Addition, new_item
-from holdfast.tasks import end_tasks
 from tests.engine.one_worker import make_worker, work
 from tests.store.checks import assert_sound, claim, fetch, seqs_of, state_of, work_off
 
@@ -75,24 +70,6 @@ async def _enqueue(store: Store, *numbers: int) -> None:
     await store.additions.enqueue(Addition("events", "", items))
 
 
-async def test_news_of_records_ends_a_rest(store: Store) -> None:
-    """Whatever the time that a worker would have rested."""
-    await Control(store, "tester", structlog.get_logger()).open(Events(), {})
-    turns = PollingTurns(store, {"events": Events()}, lambda job_id, lane: True, SystemClock())
-    listening = asyncio.create_task(
-        store.database.driver.listen(WORK_CHANNEL, lambda _: turns.hear(None))
-    )
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        waiting = asyncio.create_task(turns.next(3600, ()))
-        # Until the listener listens, what is added is not heard of.
-        while not waiting.done():
-            await _enqueue(store, 1)
-            await asyncio.wait([waiting], timeout=0.1)
-        turn = await turns.next(3600, ())
-    assert turn is not None and turn.kind is SliceKind.PROCESS
-    await end_tasks([listening])
-
-
 async def test_two_workers_process_every_record_once(store: Store) -> None:
     begun: list[int] = []
 
@@ -128,8 +105,8 @@ async def test_a_dead_worker_delays_only_what_it_held(store: Store) -> None:
     assert await work_off(store, job_id) == len(seqs_of(*held)) == 2
 
 
-async def test_a_slice_that_waits_for_more_records_starts_what_becomes_due(store: Store) -> None:
-    """However long it would wait: nothing gives notice of a retry."""
+async def test_retry_of_a_record_starts_when_it_is_due(store: Store) -> None:
+    """Nothing gives notice of it."""
     begun: list[int] = []
 
     class Retried(Events):
@@ -143,7 +120,6 @@ async def test_a_slice_that_waits_for_more_records_starts_what_becomes_due(store
 
     job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Retried(), {})
     worker = make_worker(store, Retried(), "one")
-    worker._slice_parts = replace(worker._slice_parts, linger_seconds=3600)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(PATIENCE_SECONDS):
         await _enqueue(store, 1)

@@ -1,48 +1,120 @@
-"""A worker that is asked to stop, at moments that a signal rarely hits."""
+"""A worker that holds items of several jobs at once."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import structlog
 
-from holdfast.cli.composition import worker_options
-from holdfast.clock import SystemClock, system_random
-from holdfast.configuration import load_settings
-from holdfast.engine.turns import Places, PollingTurns, Turn
-from holdfast.engine.worker import Worker, WorkerParts
-from holdfast.observe.metrics import Metrics
+from holdfast.clock import SystemClock
+from holdfast.engine.control import Control
+from holdfast.engine.record.running import Look
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.store import Store
-from tests.store.checks import filled_job
-
-PATIENCE_SECONDS = 180.0
-
-
-class StopAtTurn(PollingTurns):
-    """The order to stop comes when a turn was taken and its slice has not begun."""
-
-    worker: Worker
-
-    async def next(self, seconds: float, places: Places) -> Turn | None:
-        turn = await super().next(seconds, places)
-        if turn is not None:
-            asyncio.get_running_loop().call_soon(self.worker.stop)
-        return turn
+from holdfast.store import Store, open_store
+from holdfast.store.enqueue import Addition, new_item
+from tests.engine.one_worker import make_worker, work, working
+from tests.store.checks import assert_sound, execute, fetch, filled_job
 
 
-def _worker(store: Store, pipelines: dict[str, Pipeline], turns: StopAtTurn) -> Worker:
-    log: Any = structlog.get_logger()
-    options = worker_options(load_settings({}), None, False)
-    parts = WorkerParts(store, "w1", "tester", SystemClock(), system_random(), Metrics(), log)
-    worker = Worker(parts, pipelines, options, turns)
-    turns.worker = worker
-    return worker
+class HandClock(SystemClock):
+    def monotonic(self) -> float:
+        return 0.0
 
 
-async def test_worker_stopped_between_turn_and_slice_begins_nothing(store: Store) -> None:
-    begun = []
+class Slow(Pipeline):
+    """Its items wait until they are let go."""
+
+    name = "demo"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = 0
+        self.most = 0
+        self.running = 0
+        self.go = asyncio.Event()
+
+    async def process(self, row: Any, ctx: Any) -> Any:
+        self.began += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await self.go.wait()
+        finally:
+            self.running -= 1
+        return {}
+
+
+class Events(Pipeline):
+    name = "events"
+    standing = True
+
+    async def process(self, row: Any, ctx: Any) -> Any:
+        return row
+
+
+async def _done(store: Store, job_id: int) -> int:
+    return (await store.reads.counters(job_id)).done
+
+
+async def _finished(store: Store, job_id: int, items: int) -> None:
+    while await _done(store, job_id) < items:
+        await asyncio.sleep(0.01)
+
+
+async def _while(condition: Callable[[], bool]) -> None:
+    while condition():
+        await asyncio.sleep(0.01)
+
+
+async def test_record_is_done_while_all_items_of_a_bulk_job_still_run(store: Store) -> None:
+    bulk = await filled_job(store, 500)
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Events(), {})
+    slow = Slow()
+    async with working(store, slow, Events()):
+        await _while(lambda: slow.began < 8)
+        for number in range(20):
+            await store.additions.enqueue(Addition("events", "", [new_item({"n": number})]))
+            await _finished(store, job_id, number + 1)
+        assert await _done(store, bulk) == 0
+        slow.go.set()
+        await _finished(store, bulk, 500)
+    await assert_sound(store, bulk)
+    await assert_sound(store, job_id)
+
+
+async def test_job_starts_beside_a_busy_one_of_the_same_pipeline(store: Store) -> None:
+    """One place more than the pace allows is for a job of which nothing runs."""
+    first = await filled_job(store, 100)
+    slow = Slow()
+    async with working(store, slow, HOLDFAST_CONCURRENCY_MAX="4"):
+        await _while(lambda: slow.running < 4)
+        second = await filled_job(store, 100)
+        await _while(lambda: slow.running < 5)
+        slow.go.set()
+        await _finished(store, first, 100)
+        await _finished(store, second, 100)
+    assert slow.most == 5
+
+
+async def test_limit_of_a_pipeline_holds_for_all_its_jobs_together(store: Store) -> None:
+    class One(Slow):
+        max_concurrency = 1
+
+    jobs = [await filled_job(store, 10) for _ in range(3)]
+    one = One()
+    async with working(store, one):
+        await _while(lambda: one.running < 1)
+        one.go.set()
+        for job_id in jobs:
+            await _finished(store, job_id, 10)
+    assert one.most == 1
+
+
+async def test_worker_that_is_stopped_during_a_claim_begins_nothing(database_url: str) -> None:
+    begun: list[Any] = []
+    stops: list[Callable[[], None]] = []
 
     @pipeline(name="demo")
     async def demo(row: Any, ctx: Any) -> dict[str, Any]:
@@ -50,9 +122,53 @@ async def test_worker_stopped_between_turn_and_slice_begins_nothing(store: Store
         await asyncio.sleep(0.5)
         return {}
 
-    await filled_job(store, 2000)
-    pipelines: dict[str, Pipeline] = {"demo": demo}
-    turns = StopAtTurn(store, pipelines, lambda job_id, lane: True, SystemClock())
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        await _worker(store, pipelines, turns).run()
+    def stop_at_claim(verb: str, point: str) -> None:
+        if (verb, point) == ("claim", "commit"):
+            stops[0]()
+
+    store = await open_store(database_url, fault=stop_at_claim)
+    job_id = await filled_job(store, 1000)
+    worker = make_worker(store, demo, "one")
+    stops.append(worker.stop)
+    async with asyncio.timeout(180):
+        await worker.run()
     assert begun == []
+    assert await fetch(store, "select 1 from ranges where worker is not null") == []
+    await assert_sound(store, job_id)
+    await store.close()
+
+
+async def test_item_that_may_kill_its_worker_runs_while_nothing_else_does(store: Store) -> None:
+    jobs = [await filled_job(store, 40, 1), await filled_job(store, 40)]
+    running: set[tuple[int, int]] = set()
+    beside: list[set[tuple[int, int]]] = []
+
+    @pipeline(name="demo")
+    async def demo(row: Any, ctx: Any) -> dict[str, Any]:
+        me = (ctx.job.id, row["n"])
+        running.add(me)
+        if me == (jobs[0], 1000):
+            beside.append(set(running))
+        await asyncio.sleep(0.01)
+        if me == (jobs[0], 1000):
+            beside.append(set(running))
+        running.discard(me)
+        return {}
+
+    lone = "update ranges set expiries = 2 where job_id = :j and lo = hi"
+    await execute(store, lone, j=jobs[0])
+    await work(store, demo)
+    assert beside == [{(jobs[0], 1000)}] * 2
+    assert [await _done(store, job_id) for job_id in jobs] == [41, 40]
+
+
+def test_looks_become_rarer_while_they_find_nothing() -> None:
+    clock = HandClock()
+    look = Look(clock)
+    waits = []
+    for found in [True] + [False] * 8 + [True]:
+        look.done(found)
+        waits.append(round(look.due_at - clock.monotonic(), 3))
+    assert waits == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.5, 0.01]
+    look.now()
+    assert look.is_due

@@ -37,10 +37,10 @@ def lines_of(stream: io.StringIO) -> list[dict[str, Any]]:
 def test_an_event_is_one_line_of_json() -> None:
     stream = io.StringIO()
     configure("info", "json", stream, CLOCK)
-    get_logger().info("slice.claimed", items=3, reason="two\nlines")
+    get_logger().info("items.claimed", items=3, reason="two\nlines")
     assert lines_of(stream) == [
         {
-            "event": "slice.claimed",
+            "event": "items.claimed",
             "items": 3,
             "reason": "two\nlines",
             "level": "info",
@@ -61,7 +61,7 @@ def test_events_below_the_level_are_left_out() -> None:
     configure("warning", "json", stream)
     log = get_logger()
     log.debug("pace.decided")
-    log.info("slice.claimed")
+    log.info("items.claimed")
     log.warning("lease.lost")
     log.error("job.failed")
     assert [line["event"] for line in lines_of(stream)] == ["lease.lost", "job.failed"]
@@ -81,12 +81,12 @@ def test_auto_is_for_people_on_a_terminal_and_for_machines_elsewhere() -> None:
 def test_console_lines_without_a_terminal_have_no_colours() -> None:
     stream = io.StringIO()
     configure("info", "console", stream, CLOCK)
-    get_logger().info("slice.claimed", items=3)
+    get_logger().info("items.claimed", items=3)
     assert stream.getvalue().split() == [
         "2026-03-01T12:00:00.250+00:00",
         "[info",
         "]",
-        "slice.claimed",
+        "items.claimed",
         "items=3",
     ]
 

@@ -38,7 +38,7 @@ def bucketed(seconds: list[float]) -> list[int]:
 def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics = Metrics()
     metrics.items.labels("prices", "DONE").inc(3)
-    metrics.slice_seconds.labels("prices", "process").observe(0.4)
+    metrics.walk_seconds.labels("prices").observe(0.4)
     metrics.claim_items.labels("prices").observe(200)
     metrics.retries.labels("prices", "network").inc()
     metrics.throttles.labels("prices").inc()

@@ -117,8 +117,8 @@ def test_a_log_line_names_its_trace_where_there_is_one() -> None:
     stream = io.StringIO()
     configure("info", "json", stream)
     with span("slice", PARENT):
-        get_logger().info("slice.claimed", items=1)
-    get_logger().info("slice.claimed", items=2)
+        get_logger().info("items.claimed", items=1)
+    get_logger().info("items.claimed", items=2)
     inside, outside = map(json.loads, stream.getvalue().splitlines())
     assert inside["trace_id"] == TRACE
     assert "trace_id" not in outside

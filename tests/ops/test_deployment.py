@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.api.connections import ConnectionLimits
 from holdfast.cli.command_list import COMMANDS as LISTED
 from holdfast.cli.lazy_commands import load_own
 from holdfast.configuration import every_setting, load_settings
@@ -232,7 +233,7 @@ def _ports(deployed: dict[str, Any]) -> set[str | int]:
 def test_the_units_allow_more_open_files_than_the_connections_need() -> None:
     for path in UNITS:
         (limit,) = deployment.unit(path)["LimitNOFILE"]
-        assert int(limit) >= 2 * load_settings({}).max_connections
+        assert int(limit) >= 2 * ConnectionLimits().connections
 
 
 def test_the_build_backend_is_pinned_and_the_same_everywhere() -> None:

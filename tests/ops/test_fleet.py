@@ -71,7 +71,7 @@ def test_a_trace_passes_through_outbox_and_broker_to_the_worker_that_settles(
     assert stop(relay, signal.SIGTERM)[0] == 0
 
     (created,) = collector.named("job.create")
-    slices, settles = collector.named("slice.process"), collector.named("settle")
+    slices, settles = collector.named("claim"), collector.named("settle")
     assert created.trace_id == desk.show()["trace_id"]
     assert {span.trace_id for span in slices + settles} == {created.trace_id}
     assert {span.parent_id for span in slices} == {created.span_id}

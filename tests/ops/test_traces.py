@@ -46,7 +46,7 @@ def test_a_trace_goes_from_the_making_of_a_job_to_the_slice_that_settled_it(
     desk.succeed("work", "upper.py", "--until-idle", env=worker)
 
     (created,) = collector.named("job.create")
-    slices, settles = collector.named("slice.process"), collector.named("settle")
+    slices, settles = collector.named("claim"), collector.named("settle")
 
     assert created.trace_id == desk.json("show", "1")["trace_id"]
     assert created.trace_id in desk.succeed("show", "1")
@@ -74,7 +74,7 @@ def test_ids_are_made_and_logged_where_nothing_is_sent(desk: Desk) -> None:
     trace_id = desk.json("show", "1")["trace_id"]
     loud = {"HOLDFAST_LOG_LEVEL": "debug", "HOLDFAST_LOG_FORMAT": "json"}
     done = desk.holdfast("work", "upper.py", "--until-idle", env=loud)
-    settled = [line for line in done.stderr.splitlines() if '"slice.settled"' in line]
+    settled = [line for line in done.stderr.splitlines() if '"items.settled"' in line]
     assert settled and all(trace_id in line for line in settled)
 
 

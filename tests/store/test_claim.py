@@ -271,7 +271,7 @@ async def test_lease_holders_and_ranges_tell_who_works(store: Store) -> None:
 
 async def test_job_is_runnable_while_something_of_it_is_due(store: Store) -> None:
     job_id = await filled_job(store, 2)
-    assert await store.reads.runnable_jobs(["demo", "other"]) == [(job_id, "demo", "UPLOAD")]
+    assert await store.reads.runnable_jobs(["demo", "other"]) == [(job_id, "UPLOAD", "tester")]
     assert await store.reads.runnable_jobs(["other"]) == []
     held = await claim_one(store, job_id)
     assert await store.reads.runnable_jobs(["demo"]) == []

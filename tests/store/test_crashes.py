@@ -191,7 +191,7 @@ async def test_expired_stream_lease_is_free_for_the_next(store: Store) -> None:
     await lease_stream(store, job_id, "dead")
     assert await store.reads.discovering_jobs(["demo"]) == []
     await expire(store)
-    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD")]
+    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD", "tester")]
     await lease_stream(store, job_id, "next")
 
 

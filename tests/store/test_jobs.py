@@ -282,7 +282,7 @@ async def test_kill_switch_keeps_streams_from_being_walked(store: Store, scope: 
     assert await store.ingest.lease_stream(job_id, "walker", 60) is None
     assert await store.reads.discovering_jobs(["demo"]) == []
     await store.jobs.switch(scope, False, "tester")
-    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD")]
+    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD", "tester")]
     await lease_stream(store, job_id)
 
 

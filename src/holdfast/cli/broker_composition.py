@@ -22,20 +22,15 @@ from holdfast.consumers import (
     Topic,
     Trust,
 )
-from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.pages import new_item
-from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import BrokerGone, NotAllowed, UserError
 from holdfast.extension import installed
 from holdfast.messaging.broker import Broker, open_broker
-from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
 from holdfast.messaging.dead import keep_dead_messages
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue, Return
-from holdfast.messaging.item_adds import ItemAdds
-from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
@@ -59,41 +54,6 @@ async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
         yield broker
     finally:
         await broker.close()
-
-
-@asynccontextmanager
-async def broker_turns(
-    settings: Settings,
-    store: Store,
-    pipelines: Mapping[str, Pipeline],
-    options: WorkerOptions,
-    metrics: Metrics,
-    log: Any,
-) -> AsyncIterator[tuple[BrokerTurns, Broker]]:
-    async with opened_broker(settings, log) as broker:
-        control = Control(store, settings.owner, log)
-        trust = settings.messages
-        adding = Adding(store, pipelines, settings.max_input_bytes, log)
-        parts = TurnParts(
-            store,
-            broker,
-            JobStarts(store, control, pipelines, log, trust),
-            ItemAdds(adding, trust, settings.owner),
-            SystemClock(),
-            system_random(),
-            metrics,
-            log,
-        )
-        limits = TurnLimits(
-            room=settings.claim_warmup,
-            owner_slices=settings.owner_slices,
-            max_message_bytes=settings.max_message_bytes,
-            lost_seconds=settings.worker_lost_seconds,
-            discover_concurrency=settings.discover_concurrency,
-        )
-        turns = BrokerTurns(parts, limits, pipelines, options.may_run)
-        await turns.open()
-        yield turns, broker
 
 
 @asynccontextmanager

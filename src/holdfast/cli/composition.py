@@ -19,8 +19,8 @@ from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingB
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.record.discover import DiscoverLimits
 from holdfast.engine.record.execute import ExecuteLimits
+from holdfast.engine.record.running import WorkLimits
 from holdfast.engine.record.settle import FlushLimits
-from holdfast.engine.record.slice import WorkLimits
 from holdfast.engine.retention import Retention
 from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions

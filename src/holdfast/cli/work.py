@@ -71,10 +71,10 @@ def work(
     name: str | None = typer.Option(None, "--name", hidden=True),
     supervised: bool = typer.Option(False, "--supervised", hidden=True),
 ) -> None:
-    """Process the running jobs of the given pipelines, taking turns between jobs.
+    """Process the running jobs of the given pipelines, all of them at once.
 
     Start it as often as you like, on every host that can reach the database. With
-    HOLDFAST_BROKER_URL set, workers listen for messages; otherwise they find work in the database.
+    HOLDFAST_BROKER_URL set, they also take messages of other programs.
 
     With several --processes, a supervisor restarts those that die; the processes answer on the
     ports after the health port.
@@ -160,26 +160,25 @@ async def _work(settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _
     options = worker_options(settings, wanted.job, wanted.until_idle)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened_store(settings, metrics, listens))
-        checks, turns = store_checks(store) | (broker_awaited() if listens else {}), None
+        checks = store_checks(store) | (broker_awaited() if listens else {})
         # Before connecting to the broker, which may take long: the process is healthy until then.
         health = serving_health(settings, wanted.health_port, metrics, checks)
         drain = stack.enter_context(health)
         if listens:
             from holdfast.cli.broker_composition import (
                 broker_check,
-                broker_turns,
                 foreign_queues,
+                opened_broker,
             )
 
-            hearing = broker_turns(settings, store, pipelines, options, metrics, log)
-            turns, broker = await stack.enter_async_context(hearing)
+            broker = await stack.enter_async_context(opened_broker(settings, log))
             checks |= broker_check(broker)
             reading = foreign_queues(settings, store, pipelines, broker, metrics, log)
             await stack.enter_async_context(reading)
         parts = WorkerParts(
             store, wanted.name, settings.owner, SystemClock(), system_random(), metrics, log
         )
-        worker = Worker(parts, pipelines, options, turns)
+        worker = Worker(parts, pipelines, options)
         _stop_on_request(wanted.supervised, drain, worker)
         says = wanted.until_idle and not wanted.supervised
         waiting = _waiting(settings, store, pipelines, wanted.job, lambda: [wanted.name])

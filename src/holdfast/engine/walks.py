@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.record.discover import Discovery, LeasedStream, WalkEnd, WalkParts
-from holdfast.engine.turns import Places, Turn, Turns
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.pipeline import Pipeline
+from holdfast.store import DueJob
+
+#: Whether this worker may run a job, by its id and lane.
+MayRun = Callable[[int, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +36,21 @@ class Walks:
         parts: WalkParts,
         discovery: Discovery,
         pipelines: Mapping[str, Pipeline],
-        turns: Turns,
+        may_run: MayRun,
         limits: WalkLimits,
+        news: Callable[[], None],
     ) -> None:
+        """`news` is called when a walk has ended."""
         self._store = parts.store
         self._clock = parts.clock
         self._log = parts.log
         self._discovery = discovery
         self._pipelines = pipelines
-        self._turns = turns
+        self._discovering = [name for name, pipeline in pipelines.items() if pipeline.discovers]
+        self._may_run = may_run
         self._limits = limits
+        self._news = news
+        self._order = FairOrder()
         self._stopping = False
         self._tasks: dict[asyncio.Task[None], bool] = {}  # whether the stream is a slow one
 
@@ -49,25 +58,16 @@ class Walks:
     def any(self) -> bool:
         return bool(self._tasks)
 
-    @property
-    def places(self) -> Places:
-        free = self._limits.concurrency - len(self._tasks)
-        slow = self._limits.slow - sum(self._tasks.values())
-        return Places(max(0, free), max(0, min(free, slow)))
-
-    async def start(self, turn: Turn) -> bool:
-        """Leases a stream of the turn's job and walks it in the background; False if there is
-        nothing to walk, and the turn is over."""
-        leased = None
-        if self.places.free:  # a message may come where none is expected
-            leased = await self._lease(turn.job_id, self.places.slow > 0)
-        if leased is None:
-            await self._turns.ended(turn, worked=False)
-            return False
-        task = asyncio.create_task(self._walk(turn, leased))
-        self._tasks[task] = leased.is_slow
-        task.add_done_callback(partial(self._ended, turn.job_id))
-        return True
+    async def look(self) -> bool:
+        """Begins to walk streams that nobody walks, in fair order, while there are places; False
+        if there are none."""
+        waiting = await self._waiting() if self._free else []
+        began = False
+        while waiting and self._free:
+            job = self._order.choose(waiting)
+            waiting.remove(job)
+            began |= await self._start(job.job_id)
+        return began
 
     def stop(self) -> None:
         """Each walk ends after the page that it writes."""
@@ -81,8 +81,33 @@ class Walks:
             for task in self._tasks:
                 task.cancel()
 
+    @property
+    def _free(self) -> int:
+        return 0 if self._stopping else self._limits.concurrency - len(self._tasks)
+
+    @property
+    def _free_for_slow(self) -> int:
+        return max(0, min(self._free, self._limits.slow - sum(self._tasks.values())))
+
+    async def _waiting(self) -> list[DueJob]:
+        if not self._discovering:
+            return []
+        slow = self._free_for_slow > 0
+        jobs = await self._store.reads.discovering_jobs(self._discovering, slow)
+        return [job for job in jobs if self._may_run(job.job_id, job.lane)]
+
+    async def _start(self, job_id: int) -> bool:
+        leased = await self._lease(job_id, self._free_for_slow > 0)
+        if leased is None:
+            return False
+        task = asyncio.create_task(self._walk(leased))
+        self._tasks[task] = leased.is_slow
+        task.add_done_callback(partial(self._ended, job_id))
+        return True
+
     def _ended(self, job_id: int, done: asyncio.Task[None]) -> None:
         self._tasks.pop(done, None)
+        self._news()
         error = None if done.cancelled() else done.exception()
         if isinstance(error, DatabaseGone):
             self._log.warning("database.gone", error=str(error))
@@ -92,26 +117,21 @@ class Walks:
     async def _lease(self, job_id: int, slow: bool) -> LeasedStream | None:
         try:
             job = await self._store.reads.job(job_id)
-        except NotThere:  # deleted since the turn was given
+        except NotThere:  # deleted since
             return None
         return await self._discovery.lease(self._pipelines[job.pipeline], job, slow)
 
-    async def _walk(self, turn: Turn, first: LeasedStream) -> None:
-        """Slice after slice until the turn's time is up and another stream waits."""
+    async def _walk(self, first: LeasedStream) -> None:
+        """Slice after slice until the time is up and another stream waits."""
         deadline = self._clock.monotonic() + self._limits.slice_seconds
         leased: LeasedStream | None = first
-        try:
-            while leased is not None:
-                end = await self._discovery.walk(
-                    leased, lambda: self._stopping, partial(self._place_is_wanted, turn)
-                )
-                if end is not WalkEnd.TIME or self._stopping:
-                    break
-                if self._clock.monotonic() >= deadline and await self._turns.others_wait(turn):
-                    break
-                leased = await self._lease(turn.job_id, first.is_slow)
-        finally:
-            await self._turns.ended(turn, worked=True)
+        while leased is not None:
+            end = await self._discovery.walk(leased, lambda: self._stopping, self._place_is_wanted)
+            if end is not WalkEnd.TIME or self._stopping:
+                return
+            if self._clock.monotonic() >= deadline and await self._place_is_wanted():
+                return
+            leased = await self._lease(first.job.id, first.is_slow)
 
-    async def _place_is_wanted(self, turn: Turn) -> bool:
-        return not self.places.free and await self._turns.others_wait(turn)
+    async def _place_is_wanted(self) -> bool:
+        return not self._free and bool(await self._waiting())

@@ -1,4 +1,4 @@
-"""A worker: takes jobs in turn, a slice of each, and keeps its heartbeat."""
+"""A worker: holds items of all its jobs at once, and keeps its heartbeat."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, SpacingBounds, pressure
+from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.patience import patiently
@@ -40,9 +42,9 @@ from holdfast.engine.record.discover import (
     WalkParts,
 )
 from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
-from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
+from holdfast.engine.record.places import Places
+from holdfast.engine.record.running import Look, Running, RunningParts, WorkLimits
 from holdfast.engine.threads import Threads
-from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import UpkeepLimits, every
 from holdfast.engine.walks import WalkLimits, Walks
 from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
@@ -51,9 +53,8 @@ from holdfast.files import FileAccess
 from holdfast.files.trial import on_trial
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpOptions
-from holdfast.model import Job, Lane, Outcome, SliceKind
+from holdfast.model import Job, JobState, Lane, Outcome
 from holdfast.observe.metrics import Metrics
-from holdfast.observe.tracing import span
 from holdfast.pipeline import Context, Facilities, Pipeline, with_defaults
 from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
@@ -61,16 +62,31 @@ from holdfast.store.driver import WORK_CHANNEL
 from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
 
-_IDLE_SECONDS = (0.05, 0.5)
-_TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
 _LISTEN_AGAIN_SECONDS = 1.0
 _CLEAR_SECONDS = 600.0
-_EXECUTES = 32
-_LINGER_SECONDS = (0.25, 10.0)
+#: Pause, cancel and the kill switch are read this often.
+_CONTROL_SECONDS = 0.5
+_WATCH_SECONDS = 0.1
+#: Claims at once; of the jobs that wait for one, the fair order chooses.
+_CLAIMS = 4
+#: Inputs that a worker holds and has not started, over all its jobs.
+_HELD_BYTES = 32 * 1024 * 1024
+#: Between two looks, whatever is due: what is due cannot always be claimed at once.
+_LEAST_SECONDS = 0.01
+#: A job of which nothing came for so long is dropped from memory.
+_IDLE_SECONDS = 10.0
 _PRESSURE_SECONDS = 1.0
 _BUSY = 0.7
 T = TypeVar("T")
+
+
+class Found(Enum):
+    """What a look for work found."""
+
+    NOTHING = auto()
+    SOME = auto()
+    ALL_DONE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +136,10 @@ class WorkerParts:
 
 
 class Worker:
+    """Claims ranges of any of its jobs, runs their items and settles them, until it is stopped."""
+
     def __init__(
-        self,
-        parts: WorkerParts,
-        pipelines: Mapping[str, Pipeline],
-        options: WorkerOptions,
-        turns: Turns | None = None,
+        self, parts: WorkerParts, pipelines: Mapping[str, Pipeline], options: WorkerOptions
     ) -> None:
         self._store = parts.store
         self._name = parts.name
@@ -136,21 +150,23 @@ class Worker:
         self._pipelines = pipelines
         self._options = options
         self._files = options.files
+        self._look = Look(parts.clock)
+        self._news = asyncio.Event()
+        self._stop = asyncio.Event()
         self._gates = make_gates(parts, options)
         self._http = make_http(parts, self._gates, options)
         self._control = Control(parts.store, parts.owner, parts.log)
         self._upkeep = make_upkeep(parts, self._control, pipelines, options)
         self._flags = make_flags(parts, pipelines, options)
-        self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
         self._execute_parts = self._make_execute_parts()
-        self._slice_parts = self._make_slice_parts()
+        self._running_parts = self._make_running_parts()
         self._paces: dict[str, PipelinePace] = {}
-        self._executes: dict[int, Execute] = {}
-        self._tails: set[asyncio.Task[None]] = set()
-        self._slice: ProcessingSlice | None = None
-        self._finishing: set[ProcessingSlice] = set()
-        self._stop = asyncio.Event()
+        self._places: dict[str, Places] = {}
+        self._running: dict[int, Running] = {}
+        self._finishing: dict[asyncio.Task[None], Running] = {}
+        self._claims: set[asyncio.Task[None]] = set()
+        self._order = FairOrder()
         self._failure: BaseException | None = None
         self._pressed = 0.0
         self._cpu = 0.0
@@ -159,8 +175,14 @@ class Worker:
         """Starts nothing more; `run` then ends within the drain time."""
         self._stop.set()
         self._walks.stop()
-        if self._slice is not None:
-            self._slice.stop("worker stops")
+        for running in self._running.values():
+            running.stop("worker stops")
+        self._news.set()
+
+    def works_on(self, job_id: int) -> bool:
+        """Whether the worker holds items of a job, or is about to claim some."""
+        running = self._running.get(job_id)
+        return running is not None and (running.expects_more or not running.is_idle)
 
     async def run(self) -> None:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
@@ -171,7 +193,7 @@ class Worker:
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
-            await self._work_in_turns()
+            await self._work()
         finally:
             await self._drain()
             await end_tasks(upkeep)
@@ -197,25 +219,120 @@ class Worker:
                 self._http.close()
                 await self._leave()
 
-    # Turns.
+    # The loop.
 
-    async def _work_in_turns(self) -> None:
-        idle = _IDLE_SECONDS[0]
+    async def _work(self) -> None:
+        """Claims for the jobs that have room, and looks for other jobs: after news, and otherwise
+        less and less often."""
         while not self._stop.is_set():
-            worked = await self._patiently(partial(self._take_next, idle))
-            if worked is None:
+            self._news.clear()  # first: what comes during a step is not missed
+            if self._look.is_due and await self._patiently(self._find_work) is Found.ALL_DONE:
                 return
-            idle = _IDLE_SECONDS[0] if worked else min(_IDLE_SECONDS[1], idle * 1.5)
+            self._end_stopped()
+            self._start_alone()
+            self._claim()
+            for places in self._places.values():
+                places.fill()
+            await self._await_news()
 
-    async def _take_next(self, idle: float) -> bool | None:
-        """Whether there was something to do; None when everything is done, with `until_idle`."""
-        turn = await self._next_turn(idle)
-        if turn is not None:
-            return await self._take(turn)
-        if self._options.until_idle and await self._all_done():
-            await self._upkeep.tend_all()
-            return None
-        return False
+    async def _find_work(self) -> Found:
+        """One look at all jobs and streams."""
+        jobs = [
+            job
+            for job in await self._store.reads.runnable_jobs(list(self._pipelines))
+            if self._options.may_run(job.job_id, job.lane)
+        ]
+        found = await self._walks.look()
+        for job in jobs:
+            with suppress(NotThere):  # deleted since
+                found |= await self._expect_items(job.job_id)
+        self._look.done(found)
+        if jobs or found or not self._options.until_idle or not await self._all_done():
+            return Found.SOME if found else Found.NOTHING
+        await self._upkeep.tend_all()
+        return Found.ALL_DONE
+
+    async def _expect_items(self, job_id: int) -> bool:
+        """Notes that a job has items to claim; False if that is known."""
+        running = self._running.get(job_id)
+        if running is not None and running.expects_more:
+            return False
+        job = await self._store.reads.job(job_id)
+        # After a restore of the database, another job may have the same number.
+        if running is not None and running.execute.job.created_at != job.created_at:
+            self._end(running)
+            running = None
+        running = running or self._begin(job)
+        running.expects_more = True
+        return True
+
+    def _begin(self, job: Job) -> Running:
+        execute = self._make_execute(job)
+        pace = self._pace_for(execute.pipeline)
+        log = self._log.bind(job_id=job.id, pipeline=job.pipeline, worker=self._name)
+        running = Running(self._running_parts, execute, pace, log)
+        self._running[job.id] = running
+        self._places_of(execute.pipeline).add(running)
+        return running
+
+    def _claim(self) -> None:
+        """Begins claims, in fair order, while the worker's memory has room."""
+        if self._stop.is_set() or any(job.alone or job.is_alone for job in self._running.values()):
+            return
+        waiting = [running for running in self._running.values() if running.wants_claim]
+        while waiting and len(self._claims) < _CLAIMS:
+            chosen = self._order.choose(waiting)
+            waiting.remove(chosen)
+            left = _HELD_BYTES - sum(running.ready_bytes() for running in self._running.values())
+            if left <= 0 and chosen.ready:
+                continue
+            task = chosen.begin_claim(max(1, min(left, self._options.work.max_claim_bytes)))
+            self._claims.add(task)
+            task.add_done_callback(self._claims.discard)
+
+    def _start_alone(self) -> None:
+        """What must run alone waits until nothing else does. Nothing is claimed meanwhile."""
+        jobs = list(self._running.values())
+        alone = [running for running in jobs if running.alone]
+        if not alone or self._finishing or any(running.is_alone for running in jobs):
+            return
+        if all(running.is_quiet() for running in jobs):
+            alone[0].start_alone()
+
+    def _end_stopped(self) -> None:
+        """Takes jobs out that were stopped, or of which nothing has come for some time. Their
+        slow items end while others run."""
+        now = self._clock.monotonic()
+        for running in list(self._running.values()):
+            if not running.is_idle:
+                running.idle_since = now
+            if running.stopping or now >= running.idle_since + _IDLE_SECONDS:
+                self._end(running)
+
+    def _end(self, running: Running) -> None:
+        del self._running[running.job_id]
+        task = asyncio.create_task(running.finish())
+        self._finishing[task] = running
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        running = self._finishing.pop(task)
+        self._places_of(running.execute.pipeline).remove(running)
+        self._look.now()
+        self._news.set()
+        if not task.cancelled() and task.exception() is not None:
+            # To continue would run the same items again and again without settling them.
+            self._failure = task.exception()
+            self._log.error("worker.failed", error=str(self._failure))
+            self.stop()
+
+    async def _await_news(self) -> None:
+        """Waits for news, or until a look is due."""
+        looks = [running.next_look for running in self._running.values()]
+        seconds = min([self._look.due_at, *looks]) - self._clock.monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(_LEAST_SECONDS, seconds)):
+                await self._news.wait()
 
     async def _patiently(self, action: Callable[[], Awaitable[T]]) -> T | None:
         """Waits for the database; None if the worker is stopped before it is back."""
@@ -225,94 +342,10 @@ class Worker:
             )
         return None
 
-    async def _next_turn(self, seconds: float) -> Turn | None:
-        """None also when the worker is stopped in the meantime."""
-        turn = asyncio.ensure_future(self._turns.next(seconds, self._walks.places))
-        stopped = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait([turn, stopped], return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if not turn.done():
-            turn.cancel()
-            await asyncio.wait([turn])
-        return None if turn.cancelled() else turn.result()
-
-    async def _take(self, turn: Turn) -> bool:
-        """Follows a turn; False if nothing could be claimed."""
-        try:
-            if turn.kind is SliceKind.DISCOVER:
-                worked = await self._walks.start(turn)
-            else:
-                execute = await self._execute_for(turn.job_id)
-        except NotThere:  # deleted since the turn was given
-            await self._turns.ended(turn, worked=False)
-            return False
-        except BaseException:
-            await self._turns.ended(turn, worked=False)
-            raise
-        if turn.kind is SliceKind.PROCESS:
-            worked = await self._work_slice(turn, execute)
-        if not worked:
-            await self._turns.rest(_IDLE_SECONDS[0])
-        return worked
-
-    async def _work_slice(self, turn: Turn, execute: Execute) -> bool:
-        started = self._clock.monotonic()
-        name = execute.pipeline.name
-        log = self._log.bind(job_id=turn.job_id, pipeline=name, worker=self._name)
-        pace = self._pace_for(execute.pipeline)
-        current = ProcessingSlice(self._slice_parts, execute, pace, log)
-        self._slice = current
-        if self._stop.is_set():  # while the turn was on its way here
-            current.stop("worker stops")
-        with self._span("slice.process", execute.job, turn.trace):
-            try:
-                await current.work(lambda: self._turns.others_wait(turn))
-            finally:
-                self._slice = None
-                self._finish_later(current, turn)
-                seconds = self._clock.monotonic() - started
-                self._metrics.slice_seconds.labels(name, "process").observe(seconds)
-        return current.claimed_any
-
-    def _span(self, name: str, job: Job, trace: str | None = None) -> AbstractContextManager[str]:
-        """Joins the trace of the message, or of the request that made the job, across processes."""
-        parent = trace or job.trace
-        return span(name, parent, job_id=job.id, pipeline=job.pipeline, worker=self._name)
-
-    def _finish_later(self, current: ProcessingSlice, turn: Turn) -> None:
-        """Slow items end while the next slice is in progress."""
-        self._finishing.add(current)
-        task = asyncio.create_task(self._finish(current, turn))
-        self._tails.add(task)
-
-        def done(finished: asyncio.Task[None]) -> None:
-            self._tails.discard(finished)
-            self._finishing.discard(current)
-            if self._slice is not None:
-                self._slice.look_again()
-            if not finished.cancelled() and finished.exception() is not None:
-                # To continue would run the same items again and again without settling them.
-                self._failure = finished.exception()
-                self._log.error("slice.failed", error=str(self._failure))
-                self.stop()
-
-        task.add_done_callback(done)
-
-    async def _finish(self, current: ProcessingSlice, turn: Turn) -> None:
-        """The turn ends with its last item, but does not wait long for it: the items are held by
-        their leases, not by the turn."""
-        tail = asyncio.create_task(current.finish())
-        try:
-            await asyncio.wait([tail], timeout=_TURN_TAIL_SECONDS)
-            await self._turns.ended(turn, current.claimed_any)
-            await asyncio.shield(tail)
-        except asyncio.CancelledError:
-            tail.cancel()
-            raise
-
     async def _all_done(self) -> bool:
         """Nothing of ours runs, and no job that we may work on has anything left to do."""
-        if self._tails or self._walks.any:
+        held = any(not running.is_idle for running in self._running.values())
+        if held or self._finishing or self._walks.any:
             return False
         unfinished = await self._store.reads.unfinished_jobs(list(self._pipelines))
         if self._options.only_job is not None:
@@ -320,9 +353,9 @@ class Worker:
         return not unfinished
 
     async def _pause(self, seconds: float) -> None:
-        waiting = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait([waiting], timeout=seconds)
-        waiting.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
 
     # Parts.
 
@@ -338,18 +371,16 @@ class Worker:
             rng=self._rng,
         )
 
-    def _make_slice_parts(self) -> SliceParts:
-        return SliceParts(
+    def _make_running_parts(self) -> RunningParts:
+        return RunningParts(
             store=self._store,
             worker=self._name,
             limits=self._options.work,
             clock=self._clock,
             rng=self._rng,
             pressure=lambda: self._pressed,
-            may_run_alone=lambda: not self._finishing,
             in_work=self._in_work,
-            # With messages a turn ends for the next one; and who waits for the end, waits for it.
-            linger_seconds=_LINGER_SECONDS[not (self._options.until_idle or self._turns.listens)],
+            news=self._news.set,
         )
 
     def _make_walks(self) -> Walks:
@@ -361,7 +392,7 @@ class Worker:
         access = SourceAccess(self._reach, self._facilities, backpressure)
         discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
         limits = WalkLimits(options.work.slice_seconds, options.discover_concurrency)
-        return Walks(parts, discovery, self._pipelines, self._turns, limits)
+        return Walks(parts, discovery, self._pipelines, options.may_run, limits, self._look_at_once)
 
     def _reach(self, job: Job) -> Reach:
         gates = self._gates.of(job.lane, job.id)
@@ -380,17 +411,6 @@ class Worker:
             self._log,
         )
         return JobFacilities(parts, pipeline, job)
-
-    async def _execute_for(self, job_id: int) -> Execute:
-        """Reused from slice to slice. After a restore of the database, another job may have the
-        same number."""
-        job = await self._store.reads.job(job_id)
-        cached = self._executes.get(job_id)
-        if cached is None or cached.job.created_at != job.created_at:
-            while len(self._executes) >= _EXECUTES:
-                del self._executes[next(iter(self._executes))]
-            self._executes[job_id] = self._make_execute(job)
-        return self._executes[job_id]
 
     def _make_execute(self, job: Job) -> Execute:
         pipeline = self._pipelines[job.pipeline]
@@ -411,11 +431,21 @@ class Worker:
             )
         return self._paces[pipeline.name]
 
+    def _places_of(self, pipeline: Pipeline) -> Places:
+        if pipeline.name not in self._places:
+            is_strict = pipeline.threaded or pipeline.max_concurrency is not None
+            self._places[pipeline.name] = Places(
+                self._pace_for(pipeline), is_strict, self._clock, self._log, self._news.set
+            )
+        return self._places[pipeline.name]
+
     # Start and end.
 
     def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
         return [
             every(self._options.upkeep.heartbeat_seconds, self._heartbeat, self._log, "heartbeat"),
+            every(_CONTROL_SECONDS, self._watch_controls, self._log, "controls"),
+            every(_WATCH_SECONDS, self._watch_timeouts, self._log, "timeouts"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
@@ -427,13 +457,37 @@ class Worker:
         """Of new items, within milliseconds. A worker for one job looks for them instead."""
         if self._options.only_job is not None:
             await asyncio.Event().wait()
-        await self._store.database.driver.listen(WORK_CHANNEL, self._hear)
+        await self._store.database.driver.listen(WORK_CHANNEL, self.hear)
 
-    def _hear(self, text: str) -> None:
-        job_id = int(text) if text.isdecimal() else None
-        self._turns.hear(job_id)
-        if self._slice is not None:
-            self._slice.hear(job_id)
+    def hear(self, text: str) -> None:
+        """A job, named by its number, has new items; or perhaps one has."""
+        running = self._running.get(int(text)) if text.isdecimal() else None
+        if running is None:
+            self._look_at_once()
+        else:
+            running.hear()
+            self._news.set()
+
+    def _look_at_once(self) -> None:
+        self._look.now()
+        self._news.set()
+
+    async def _watch_timeouts(self) -> None:
+        for places in self._places.values():
+            places.end_overdue()
+
+    async def _watch_controls(self) -> None:
+        """Stops jobs that were paused or cancelled, or that a kill switch covers."""
+        held = [running for running in self._running.values() if not running.is_idle]
+        if not held:
+            return
+        controls = await self._store.reads.job_controls([running.job_id for running in held])
+        for running in held:
+            state, switch = controls.get(running.job_id, (JobState.CANCELLED, None))
+            if state is not JobState.RUNNING:
+                running.stop(f"job is {state}")
+            elif switch:
+                running.stop(f"kill switch {switch}")
 
     async def _measure_pressure(self) -> None:
         """Not more often, which would measure noise; nor at a claim, which items wait for."""
@@ -445,13 +499,8 @@ class Worker:
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases expire."""
-        slices = {self._slice, *self._finishing}
-        return {
-            range_id
-            for current in slices
-            if current is not None
-            for range_id in current.range_ids()
-        }
+        held = [*self._running.values(), *self._finishing.values()]
+        return {range_id for running in held for range_id in running.range_ids()}
 
     async def _register(self) -> None:
         await self._store.workers.add_worker(
@@ -459,8 +508,7 @@ class Worker:
             socket.gethostname(),
             os.getpid(),
             sorted(self._pipelines),
-            self._turns.listens,
-            this_machine(),
+            machine=this_machine(),
         )
 
     async def _heartbeat(self) -> None:
@@ -471,16 +519,18 @@ class Worker:
         """Lets what runs end within the drain time and gives back the rest, uncharged."""
         grace = self._options.drain_seconds
         self._log.info("worker.stopping", worker=self._name)
-        await self._turns.close()
-        if self._tails:
-            await asyncio.wait(self._tails, timeout=grace)
-        for current in self._finishing:
-            current.abandon()
-        if self._tails:
-            await asyncio.wait(self._tails, timeout=1.0)
+        for running in list(self._running.values()):
+            self._end(running)
+        if self._finishing:
+            await asyncio.wait(list(self._finishing), timeout=grace)
+        for running in self._finishing.values():
+            self._places_of(running.execute.pipeline).abandon(running)
+        if self._finishing:
+            await asyncio.wait(list(self._finishing), timeout=1.0)
         await self._walks.drain(grace)
-        for task in self._tails:
-            task.cancel()
+        await end_tasks(list(self._finishing))
+        for places in self._places.values():
+            await places.close()
         self._http.close()
 
     async def _leave(self) -> None:

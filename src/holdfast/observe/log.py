@@ -1,6 +1,6 @@
 """Structured logs: an event name with values, as JSON lines or for people to read.
 
-`log = get_logger()`, then `log.info("slice.claimed", items=200)`. Every event is in
+`log = get_logger()`, then `log.info("items.claimed", items=200)`. Every event is in
 EVENTS or in the manifest of an extension.
 """
 
@@ -34,13 +34,13 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.cancelled": ("A person cancelled a job.", ("by",)),
     "job.ended": ("A job has ended.", ("state",)),
     "ingest.page": ("Records and cursor were committed.", ("source", "rows", "bytes", "seconds")),
-    "slice.claimed": ("A worker leased items.", ("items", "ranges")),
-    "slice.settled": ("Outcomes were committed.", ("items", "retried", "seconds")),
-    "slice.released": (
+    "items.claimed": ("A worker leased items.", ("items", "ranges")),
+    "items.settled": ("Outcomes were committed.", ("items", "retried", "seconds")),
+    "items.released": (
         "Ranges were returned; their items do not lose an attempt.",
         ("ranges", "reason"),
     ),
-    "slice.failed": ("Claiming or settling failed permanently; the worker exits.", ("error",)),
+    "worker.failed": ("Claiming or settling failed permanently; the worker exits.", ("error",)),
     "place.failed": ("A concurrent task of a worker ended with an internal error.", ()),
     "lease.lost": (
         "Nothing was written, because another worker holds the lease.",

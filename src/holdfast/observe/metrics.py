@@ -21,7 +21,7 @@ from prometheus_client.metrics_core import HistogramMetricFamily
 ITEM_SECONDS_BOUNDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 )  # fmt: skip
-SLICE_SECONDS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0, 60.0, 300.0)
+WALK_SECONDS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0, 60.0, 300.0)
 DATABASE_SECONDS_BOUNDS = (
     0.0005,
     0.001,
@@ -140,8 +140,8 @@ class Metrics:
             "items", "Items that reached a final status.", "pipeline", "status"
         )
         self.item_seconds = self._item_seconds("item_seconds", "Time to process one item.")
-        self.slice_seconds = self.histogram(
-            "slice_seconds", "Time of one slice.", SLICE_SECONDS_BOUNDS, "pipeline", "kind"
+        self.walk_seconds = self.histogram(
+            "walk_seconds", "Time of one walk along a stream.", WALK_SECONDS_BOUNDS, "pipeline"
         )
         self.claim_items = self.histogram(
             "claim_items", "Items in one claim.", CLAIM_BOUNDS, "pipeline"

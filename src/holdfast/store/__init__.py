@@ -8,6 +8,7 @@ from holdfast.store.leases import Claimed
 from holdfast.store.messages import DeadMessage, OutboxRow, TurnJob
 from holdfast.store.outcomes import SaveFailed, Settlement
 from holdfast.store.plans import Carried, Planner
+from holdfast.store.reads import DueJob
 from holdfast.store.store import Store, open_store
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Claimed",
     "DeadMessage",
     "DecisionRow",
+    "DueJob",
     "IngestPage",
     "NewItem",
     "NewJob",

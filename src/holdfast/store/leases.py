@@ -20,8 +20,10 @@ from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction, Values
 from holdfast.store.new_items import NewItemRows
 
+#: Ranges that a claim takes at the most.
+MOST_RANGES = 256
 #: Ranges that a claim looks at after the first; more if that one is small.
-_CANDIDATES = (16, 256)
+_CANDIDATES = (16, MOST_RANGES)
 _PIECES = 8
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -45,6 +45,14 @@ class Verification:
         ]
 
 
+class DueJob(NamedTuple):
+    """A job with something to do now."""
+
+    job_id: int
+    lane: Lane
+    owner_id: str
+
+
 class Reads:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -78,17 +86,16 @@ class Reads:
             return with_cancelled(counters)
         return counters
 
-    async def runnable_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
+    async def runnable_jobs(self, pipelines: Sequence[str]) -> list[DueJob]:
+        """Jobs with items that are due."""
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
-        return [(row["id"], row["pipeline"], row["lane"]) for row in rows]
+        return [_due_job(row) for row in rows]
 
-    async def discovering_jobs(
-        self, pipelines: Sequence[str], slow: bool = True
-    ) -> list[tuple[int, str]]:
-        """Jobs with a stream to walk, and their lanes; slow streams only if `slow`."""
+    async def discovering_jobs(self, pipelines: Sequence[str], slow: bool = True) -> list[DueJob]:
+        """Jobs with a stream to walk; slow streams only if `slow`."""
         params = {"pipelines": list(pipelines), "slow": int(slow)}
         rows = await self._database.fetch("discovering_jobs", params)
-        return [(row["id"], row["lane"]) for row in rows]
+        return [_due_job(row) for row in rows]
 
     async def unfinished_jobs(self, pipelines: Sequence[str]) -> list[int]:
         """Running jobs with something left to do."""
@@ -170,6 +177,10 @@ def with_cancelled(counters: Counters) -> Counters:
 
 def counters_of(row: Row) -> Counters:
     return Counters(**{field.name: row[field.name] for field in fields(Counters)})
+
+
+def _due_job(row: Row) -> DueJob:
+    return DueJob(row["id"], Lane(row["lane"]), row["owner_id"])
 
 
 def job_of(row: Row) -> Job:

@@ -190,7 +190,7 @@ class Discovery:
         )
         end = await walk_stream(parts, stream, pages, time)
         seconds = clock.monotonic() - started
-        parts.metrics.slice_seconds.labels(stream.pipeline.name, "discover").observe(seconds)
+        parts.metrics.walk_seconds.labels(stream.pipeline.name).observe(seconds)
         return end
 
     def _context(self, stream: LeasedStream) -> Context:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -68,8 +68,7 @@ class SettleParts:
 
 
 class Settler:
-    """Owns the leases of one slice, from the claim to the last outcome. The slice calls it; it
-    never calls the slice."""
+    """Owns the leases of one job, from the claim to the last outcome."""
 
     def __init__(self, parts: SettleParts, execute: Execute, pace: PipelinePace, log: Any) -> None:
         self._store = parts.store
@@ -102,9 +101,12 @@ class Settler:
     def range_ids(self) -> set[int]:
         return {held.lease.range_id for held in self._held}
 
-    def holds_more_than(self, lease: HeldLease | None) -> bool:
-        """Whether something besides this lease is held."""
-        return any(held is not lease for held in self._held)
+    def holds(self, lease: HeldLease) -> bool:
+        return lease in self._held
+
+    def holds_more_than(self, leases: Collection[HeldLease]) -> bool:
+        """Whether something besides these leases is held."""
+        return any(held not in leases for held in self._held)
 
     async def renew(self, seconds: float) -> None:
         """Extends the leases, including those that expired while an item blocked the worker or the
@@ -211,7 +213,7 @@ class Settler:
 
     async def _write(self, batches: Sequence[_Batch]) -> bool:
         items = sum(len(batch.settlement.outcomes) for batch in batches)
-        with span("settle", job_id=self._job_id, items=items):
+        with span("settle", self._execute.job.trace, job_id=self._job_id, items=items):
             return await self._settle(batches)
 
     def close(self) -> None:
@@ -287,7 +289,7 @@ class Settler:
             if outcome.status is ItemStatus.PENDING
         ]
         retried = sum(1 for outcome in again if outcome.charged)
-        self._log.debug("slice.settled", items=items, retried=retried, seconds=seconds)
+        self._log.debug("items.settled", items=items, retried=retried, seconds=seconds)
         for outcome in again:
             fields = {"seq": outcome.seq, "code": outcome.error_code, "delay": outcome.delay}
             if outcome.charged:

@@ -342,7 +342,7 @@ where  job_id = :job_id and seq in (@each(:seqs, bigint)) and state = 'OPEN';
 
 -- name: runnable_jobs
 -- Jobs with work that is due, of the pipelines a worker has loaded.
-select j.id, j.pipeline, j.lane
+select j.id, j.lane, j.owner_id
 from   jobs j
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and not exists (select 1 from kill_switches k
@@ -607,7 +607,7 @@ where  id = :job_id;
 -- name: discovering_jobs
 -- Jobs with a stream to walk, of the pipelines a worker has loaded. A file's rows are ingested by a
 -- process that has the file.
-select distinct j.id, j.lane
+select distinct j.id, j.lane, j.owner_id
 from   jobs j
        join streams s on s.job_id = j.id
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
