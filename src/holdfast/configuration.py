@@ -11,6 +11,10 @@ from typing import Any, cast
 from holdfast.api.options import ServerOptions
 from holdfast.console.accounts import SessionOptions
 from holdfast.console.quotas import Amounts
+from holdfast.engine.pace.concurrency import ConcurrencyBounds
+from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds
+from holdfast.engine.pace.retry import RetryPolicy
+from holdfast.engine.record.execute import ItemOptions
 from holdfast.errors import PipelineError
 from holdfast.http import HttpOptions
 from holdfast.messaging.signing import MessageTrust
@@ -31,7 +35,9 @@ from holdfast.settings.groups import (
     no_environment,
     settings_error,
 )
+from holdfast.store.admission import JobRules
 from holdfast.store.retention import Policies
+from holdfast.tables.types import TableOptions
 from holdfast.urls import default_database_url, mask_password
 
 MIB = 1024 * 1024
@@ -73,124 +79,10 @@ class Settings:
         64 * 1024, "Largest message that is read; larger ones become dead letters.", 1024, 16 * MIB
     )
 
-    ingest_min_rows: int = setting(
-        256, "Rows in the first batch of an ingest, and the minimum.", 1, 1_000_000, aliased=True
-    )
-    ingest_max_rows: int = setting(
-        20_000, "Maximum number of rows in a batch.", 1, 1_000_000, aliased=True
-    )
-    ingest_max_batch_bytes: int = setting(
-        8 * MIB, "Maximum number of bytes in a batch.", 1024, 1024 * MIB, aliased=True
-    )
-    db_p50_ms: int = setting(
-        150, "Batches stop doubling when the median takes longer.", 1, HOUR_MS, aliased=True
-    )
-    db_p95_ms: int = setting(
-        600, "Batches shrink when the 95th percentile takes longer.", 1, HOUR_MS, aliased=True
-    )
-    pool_wait_ms: int = setting(
-        50, "Batches stop doubling when waiting for a connection takes longer.", 1, HOUR_MS
-    )
-
-    worker_target_slice_ms: int = setting(
-        5000, "Target duration of a slice of work.", 10, HOUR_MS, aliased=True
-    )
-    claim_min: int = setting(1, "Minimum number of items in a claim.", 1, 1_000_000, aliased=True)
-    claim_max: int = setting(
-        2000, "Maximum number of items in a claim.", 1, 1_000_000, aliased=True
-    )
-    safety_factor: float = setting(
-        0.7, "Share of the target slice that a claim should fill.", 0.01, 1, aliased=True
-    )
-    lock_floor_ms: int = setting(30_000, "Shortest lease.", 100, 24 * HOUR_MS, aliased=True)
-    lock_cap_ms: int = setting(900_000, "Longest lease.", 100, 24 * HOUR_MS, aliased=True)
-    concurrency_max: int = setting(
-        64, "Maximum number of items that a worker processes at once.", 1, 10_000
-    )
-    threads: int = setting(32, "Threads per worker for plain `def` pipelines.", 1, 1000)
-    flush_items: int = setting(1000, "Outcomes are written when this many are ready.", 1, 1_000_000)
-    flush_ms: int = setting(500, "Outcomes are written when one has waited this long.", 1, HOUR_MS)
-    item_timeout_seconds: float = setting(
-        60, "Time limit for one item, unless its pipeline sets one.", 0.01, DAY_SECONDS
-    )
     drain_seconds: float = setting(
         1.5, "Time that running items get to finish when a worker stops.", 0, 3600
     )
 
-    max_attempts_error: int = setting(
-        5, "Attempts at an item whose errors can be retried.", 1, 1000, aliased=True
-    )
-    max_attempts_not_found: int = setting(
-        2, "Attempts at an item that is not found.", 1, 1000, aliased=True
-    )
-    retry_soon_base_seconds: float = setting(
-        1, "First delay before retrying a temporary error (network, timeout).", 0, DAY_SECONDS
-    )
-    retry_soon_cap_seconds: float = setting(
-        60, "Longest delay before retrying a temporary error.", 0, DAY_SECONDS
-    )
-    retry_later_base_seconds: float = setting(
-        60, "First delay before retrying an error that takes time to resolve.", 0, DAY_SECONDS
-    )
-    retry_later_cap_seconds: float = setting(
-        3600, "Longest delay before retrying an error that takes time to resolve.", 0, DAY_SECONDS
-    )
-    retry_throttle_base_seconds: float = setting(
-        5, "First delay when throttled without a Retry-After.", 0, DAY_SECONDS
-    )
-    retry_throttle_cap_seconds: float = setting(
-        600, "Longest delay when throttled without a Retry-After.", 0, DAY_SECONDS
-    )
-    retry_not_found_base_seconds: float = setting(
-        5, "First delay before retrying an item that is not found.", 0, DAY_SECONDS
-    )
-    retry_not_found_cap_seconds: float = setting(
-        60, "Longest delay before retrying an item that is not found.", 0, DAY_SECONDS
-    )
-
-    max_input_bytes: int = setting(10 * MIB, "Largest input of one item.", 1, 1024 * MIB)
-    max_result_bytes: int = setting(10 * MIB, "Largest result of one item.", 1, 1024 * MIB)
-    max_unpacked_bytes: int = setting(
-        100_000_000_000,
-        "Most that a table packed with gzip, zstd or zip may unpack to. It is unpacked while it is"
-        " read, not to disk.",
-        1,
-        10**15,
-    )
-    max_bad_rows: int = setting(
-        1_000,
-        "Most rows of one file that cannot be read. Each becomes an ERROR item; one more stops the"
-        " file.",
-        0,
-        10**12,
-    )
-    max_bad_rows_share: float = setting(
-        0.1, "Most rows of one file that cannot be read, as a share; ten are always allowed.", 0, 1
-    )
-    max_workbook_bytes: int = setting(
-        1_000_000_000,
-        "Maximum memory for reading one XLSX workbook, and its maximum unpacked size. The API"
-        " reads up to four at once.",
-        200_000_000,
-        64 * 1024 * MIB,
-    )
-
-    backfill_enabled: bool = setting(
-        True,
-        "`false` stops every backfill, like the kill switch, and refuses new ones.",
-        aliased=True,
-    )
-    max_urls_per_run: int | None = setting(
-        None, "Maximum number of new items in any job.", 1, 10**12, aliased=True, shown="no limit"
-    )
-    max_urls_per_source: int | None = setting(
-        None,
-        "Maximum number of new items from one source in any job.",
-        1,
-        10**12,
-        aliased=True,
-        shown="no limit",
-    )
     sweep_seconds: float = setting(
         5, "Interval between searches for expired leases and unfinished jobs.", 0.01, 3600
     )
@@ -219,20 +111,6 @@ class Settings:
         10_000,
         shown="no limit",
     )
-    backlog_max_items: int | None = setting(
-        None,
-        "With more open items than this, sources wait and uploads are refused.",
-        1,
-        10**12,
-        shown="no limit",
-    )
-    backlog_max_seconds: float | None = setting(
-        None,
-        "The same if the oldest open item has waited longer than this.",
-        1,
-        365 * DAY_SECONDS,
-        shown="no limit",
-    )
     pool_size: int = setting(
         6,
         "Maximum number of database connections per process.",
@@ -246,26 +124,6 @@ class Settings:
         1,
         256,
         shown="number of CPUs, at most 4",
-    )
-    pressure_threshold: float = setting(
-        0.8, "Claims shrink when CPU or memory use is above this share.", 0.01, 0.99
-    )
-    claim_warmup: int = setting(64, "Items in a claim before anything is measured.", 1, 1_000_000)
-    claim_max_bytes: int = setting(
-        32 * MIB, "Maximum number of input bytes in a claim.", 1024, 1024 * MIB
-    )
-    lease_margin: float = setting(
-        2.0, "Length of a lease, as a multiple of the expected time of its claim.", 1, 100
-    )
-    error_spike_share: float = setting(
-        0.2, "Share of failing attempts above which retries are delayed further.", 0.01, 0.99
-    )
-    retry_spacing_max: float = setting(
-        8.0, "Maximum factor by which retry delays grow while errors spike.", 1, 1000
-    )
-
-    gate_max_wait_seconds: float = setting(
-        2, "An item that has to wait longer for a gate is put back.", 0, 3600
     )
 
     max_upload_bytes: int = setting(
@@ -351,6 +209,15 @@ class Settings:
     health: HealthOptions = field(
         default_factory=HealthOptions, metadata={"heading": "Health and metrics"}
     )
+    rules: JobRules = field(default_factory=JobRules, metadata={"heading": "Backfills and caps"})
+    items: ItemOptions = field(default_factory=ItemOptions, metadata={"heading": "Items"})
+    tables: TableOptions = field(default_factory=TableOptions, metadata={"heading": "Tables"})
+    retry: RetryPolicy = field(default_factory=RetryPolicy, metadata={"heading": "Retries"})
+    ingest: IngestBounds = field(default_factory=IngestBounds, metadata={"heading": "Ingest"})
+    claim: ClaimBounds = field(default_factory=ClaimBounds, metadata={"heading": "Work"})
+    concurrency: ConcurrencyBounds = field(
+        default_factory=ConcurrencyBounds, metadata={"heading": "Work"}
+    )
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
     def value(self, name: str) -> Any:
@@ -368,34 +235,6 @@ class Settings:
     @property
     def masked_broker_url(self) -> str | None:
         return None if self.broker_url is None else mask_password(self.broker_url)
-
-    @property
-    def db_p50_seconds(self) -> float:
-        return self.db_p50_ms / 1000
-
-    @property
-    def db_p95_seconds(self) -> float:
-        return self.db_p95_ms / 1000
-
-    @property
-    def pool_wait_seconds(self) -> float:
-        return self.pool_wait_ms / 1000
-
-    @property
-    def target_slice_seconds(self) -> float:
-        return self.worker_target_slice_ms / 1000
-
-    @property
-    def lock_floor_seconds(self) -> float:
-        return self.lock_floor_ms / 1000
-
-    @property
-    def lock_cap_seconds(self) -> float:
-        return self.lock_cap_ms / 1000
-
-    @property
-    def flush_seconds(self) -> float:
-        return self.flush_ms / 1000
 
 
 #: The parts that declare settings, by their fields.
@@ -415,10 +254,6 @@ ORDERED = (
     ("DB_P50_MS", "DB_P95_MS"),
     ("CLAIM_MIN", "CLAIM_MAX"),
     ("LOCK_FLOOR_MS", "LOCK_CAP_MS"),
-    ("RETRY_SOON_BASE_SECONDS", "RETRY_SOON_CAP_SECONDS"),
-    ("RETRY_LATER_BASE_SECONDS", "RETRY_LATER_CAP_SECONDS"),
-    ("RETRY_THROTTLE_BASE_SECONDS", "RETRY_THROTTLE_CAP_SECONDS"),
-    ("RETRY_NOT_FOUND_BASE_SECONDS", "RETRY_NOT_FOUND_CAP_SECONDS"),
 )
 
 
@@ -426,13 +261,7 @@ ORDERED = (
 HEADINGS = {
     "database_url": "Database and folder",
     "broker_url": "Broker",
-    "ingest_min_rows": "Ingest",
-    "worker_target_slice_ms": "Work",
-    "max_attempts_error": "Retries",
-    "max_input_bytes": "Sizes",
-    "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
-    "gate_max_wait_seconds": "HTTP",
     "max_upload_bytes": "Serving",
     "log_level": "Logs",
     "otlp_endpoint": "Traces",

@@ -159,8 +159,7 @@ class ApiServer:
             "HOLDFAST_DATABASE_URL": database_url,
             "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
             "HOLDFAST_SWEEP_SECONDS": "0.2",
-            "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0",
-            "HOLDFAST_RETRY_NOT_FOUND_BASE_SECONDS": "0",
+            "HOLDFAST_RETRY_BASE_SECONDS": "0",
             **{f"HOLDFAST_{name.upper()}": value for name, value in settings.items()},
         }
         self._stack = AsyncExitStack()

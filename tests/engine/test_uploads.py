@@ -14,7 +14,7 @@ import orjson
 import pytest
 import structlog
 
-from holdfast.cli.composition import discover_limits, ingest_bounds
+from holdfast.cli.composition import discover_limits
 from holdfast.clock import FixedClock, SystemClock
 from holdfast.configuration import load_settings
 from holdfast.console import open_console
@@ -36,7 +36,6 @@ CALM = {
     "HOLDFAST_DB_P95_MS": "1000000",
     "HOLDFAST_INGEST_MIN_ROWS": "8",
     "HOLDFAST_INGEST_MAX_ROWS": "64",
-    "HOLDFAST_POOL_WAIT_MS": "100",
 }
 
 
@@ -54,7 +53,7 @@ async def upload(store: Store, path: Path, **settings_of_test: str) -> int:
     )
     clock, rng = SystemClock(), random.Random(1)
     walk = WalkParts(store, discover_limits(settings), clock, rng, Metrics(), log)
-    parts = UploadParts(walk, ingest_bounds(settings))
+    parts = UploadParts(walk, settings.ingest)
     with TableFile(path) as file:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await Upload(parts, "one", job_id, demo, file, asyncio.Event()).take_in()

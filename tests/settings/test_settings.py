@@ -21,9 +21,9 @@ def test_an_empty_environment_gives_the_defaults() -> None:
     settings = load_settings({})
     assert settings == Settings()
     assert settings.database_url == "sqlite:///.holdfast/holdfast.db"
-    assert settings.claim_max == 2000
-    assert settings.backfill_enabled is True
-    assert settings.max_urls_per_run is None
+    assert settings.claim.max_items == 2000
+    assert settings.rules.backfill_enabled is True
+    assert settings.rules.max_items is None
     assert settings.workers == min(os.cpu_count() or 1, 4)
     assert settings.http.user_agent.startswith("holdfast/")
 
@@ -52,7 +52,7 @@ def test_the_tables_name_only_fields_that_exist() -> None:
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        load_settings({}).claim_max = 1  # type: ignore[misc]
+        load_settings({}).claim.max_items = 1  # type: ignore[misc]
 
 
 def test_values_are_read_by_prefixed_name() -> None:
@@ -66,12 +66,12 @@ def test_values_are_read_by_prefixed_name() -> None:
             "HOLDFAST_MAX_URLS_PER_RUN": "50",
         }
     )
-    assert settings.claim_max == 300
-    assert settings.safety_factor == 0.5
+    assert settings.claim.max_items == 300
+    assert settings.claim.safety == 0.5
     assert settings.http.obey_robots is False
     assert settings.data_dir == Path("/srv/state")
     assert settings.log_level == "info"
-    assert settings.max_urls_per_run == 50
+    assert settings.rules.max_items == 50
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_names_of_the_documents_are_read_without_prefix(name: str) -> None:
 
 
 def test_an_alias_sets_the_value() -> None:
-    assert load_settings({"CLAIM_MAX": "300"}).claim_max == 300
-    assert load_settings({"BACKFILL_ENABLED": "false"}).backfill_enabled is False
+    assert load_settings({"CLAIM_MAX": "300"}).claim.max_items == 300
+    assert load_settings({"BACKFILL_ENABLED": "false"}).rules.backfill_enabled is False
 
 
 def test_a_name_without_prefix_that_is_not_an_alias_is_left_alone() -> None:
@@ -112,7 +112,7 @@ def test_a_name_without_prefix_that_is_not_an_alias_is_left_alone() -> None:
 
 def test_both_names_with_the_same_value_are_accepted() -> None:
     given = {"HOLDFAST_BACKFILL_ENABLED": "0", "BACKFILL_ENABLED": "false"}
-    assert load_settings(given).backfill_enabled is False
+    assert load_settings(given).rules.backfill_enabled is False
 
 
 def test_both_names_with_different_values_are_refused() -> None:
@@ -123,7 +123,7 @@ def test_both_names_with_different_values_are_refused() -> None:
 
 def test_an_empty_value_counts_as_not_given() -> None:
     given = {"HOLDFAST_CLAIM_MAX": "", "CLAIM_MAX": "20", "HOLDFAST_DATABASE_URL": " "}
-    assert load_settings(given).claim_max == 20
+    assert load_settings(given).claim.max_items == 20
 
 
 @pytest.mark.parametrize(
@@ -269,11 +269,10 @@ def test_settings_print_without_the_password() -> None:
     assert "secret" not in f"{settings} {settings!r} {settings.masked_database_url}"
 
 
-def test_milliseconds_are_offered_as_seconds() -> None:
-    settings = Settings(worker_target_slice_ms=2500, lock_floor_ms=100)
-    assert settings.target_slice_seconds == 2.5
-    assert settings.lock_floor_seconds == 0.1
-    assert settings.lock_cap_seconds == 900
-    assert settings.flush_seconds == 0.5
-    assert settings.pool_wait_seconds == 0.05
-    assert (settings.db_p50_seconds, settings.db_p95_seconds) == (0.15, 0.6)
+def test_milliseconds_are_read_as_seconds_and_shown_as_they_are_set() -> None:
+    settings = load_settings({"WORKER_TARGET_SLICE_MS": "2500"})
+    assert settings.claim.target_slice_seconds == 2.5
+    named = {each.bare: each for each in SETTINGS}
+    assert named["WORKER_TARGET_SLICE_MS"].written_in(settings) == "2500"
+    assert named["DB_P50_MS"].shown == "`150`"
+    assert settings.ingest.p50_seconds == 0.15

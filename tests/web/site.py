@@ -102,7 +102,7 @@ class Site:
             "HOLDFAST_DATABASE_URL": database_url,
             "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
             "HOLDFAST_SWEEP_SECONDS": "0.5",
-            "HOLDFAST_RETRY_NOT_FOUND_BASE_SECONDS": "0",
+            "HOLDFAST_RETRY_BASE_SECONDS": "0",
             "HOLDFAST_MAX_ATTEMPTS_NOT_FOUND": "1",
             "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
         }

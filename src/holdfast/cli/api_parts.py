@@ -16,12 +16,11 @@ from holdfast.cli.adapter_places import open_place
 from holdfast.cli.composition import (
     deletions_of,
     discover_limits,
-    ingest_bounds,
     metrics_of,
     worker_options,
 )
 from holdfast.cli.file_composition import file_library
-from holdfast.cli.opening import backlog_bounds, opened_store
+from holdfast.cli.opening import opened_store
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
@@ -36,7 +35,7 @@ from holdfast.console.file_library import FileLibrary
 from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
 from holdfast.console.new_jobs import NewJobs
-from holdfast.console.operation_runner import AttemptLimits, OperationRunner
+from holdfast.console.operation_runner import OperationRunner
 from holdfast.console.upload_runner import UploadRunner, UploadRunnerParts
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.discover import WalkParts
@@ -56,7 +55,7 @@ async def opened_parts(
         console = open_console(store, settings.quotas)
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
         walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
-        backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
+        backpressure = Backpressure(store, settings.rules.backlog_max_items, clock, metrics)
         library = file_library(settings, console)
         flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
         new_worker = _worker_factory(settings, pipelines, walk)
@@ -110,14 +109,13 @@ def _runners(
     library: FileLibrary,
     walk: WalkParts,
 ) -> Runners:
-    uploads = UploadParts(walk, ingest_bounds(settings))
-    limits = AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found)
+    uploads = UploadParts(walk, settings.ingest)
     name, access = worker_name(), library.access
     return Runners(
         uploads=UploadRunner(
             UploadRunnerParts(console, pipelines, library, uploads, worker_name, walk.log)
         ),
-        operations=OperationRunner(console, pipelines, limits, worker_name, walk.log),
+        operations=OperationRunner(console, pipelines, settings.retry, worker_name, walk.log),
         exports=ExportWriter(console, access, worker_name, walk.clock, walk.log),
         leftovers=FileLeftovers(console, access, name, walk.log),
     )
@@ -132,5 +130,5 @@ def _api_options(settings: Settings, host: str) -> ApiOptions:
         max_upload_bytes=settings.max_upload_bytes,
         session_seconds=settings.sessions.seconds,
         worker_lost_seconds=settings.worker_lost_seconds,
-        backfill_enabled=settings.backfill_enabled,
+        backfill_enabled=settings.rules.backfill_enabled,
     )

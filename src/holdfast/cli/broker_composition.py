@@ -148,7 +148,7 @@ def accepting(
         async def filled(tx: Tx) -> Filled:
             result = await fill(tx) or ()
             topic = result if isinstance(result, Topic) else Topic("", result)
-            limit = settings.max_input_bytes
+            limit = settings.items.max_input_bytes
             items = [new_item(pipeline, record, limit) for record in topic.records]
             return Filled(_job_of(standing, topic), items, opens=isinstance(result, Topic))
 

@@ -8,19 +8,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.cli.opening import backlog_bounds
 from holdfast.cli.served_flags import served_flags
 from holdfast.configuration import Settings
 from holdfast.console import Console
 from holdfast.console.deletion import Deletions
 from holdfast.engine.deletion import Deleter
-from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
-from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.record.discover import DiscoverLimits
-from holdfast.engine.record.execute import ExecuteLimits
-from holdfast.engine.record.running import WorkLimits
-from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.retention import Retention
 from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
@@ -29,7 +22,7 @@ from holdfast.extension import Extension, installed
 from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles
 from holdfast.observe.health import Check, HealthServer
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Backoff, Pipeline
+from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.store.migrate import compare
 
@@ -113,64 +106,36 @@ def broker_awaited() -> dict[str, Check]:
 def table_limits(settings: Settings) -> dict[str, Any]:
     """The limits of reading a table file, by the names of `TableOptions`."""
     return {
-        "max_cell_bytes": settings.max_input_bytes,
-        "max_row_bytes": settings.max_input_bytes,
-        "max_workbook_bytes": settings.max_workbook_bytes,
-        "max_unpacked_bytes": settings.max_unpacked_bytes,
-        "max_bad_rows": settings.max_bad_rows,
-        "max_bad_rows_share": settings.max_bad_rows_share,
+        "max_cell_bytes": settings.items.max_input_bytes,
+        "max_row_bytes": settings.items.max_input_bytes,
+        "max_workbook_bytes": settings.tables.max_workbook_bytes,
+        "max_bad_rows": settings.tables.max_bad_rows,
     }
-
-
-def ingest_bounds(settings: Settings) -> IngestBounds:
-    return IngestBounds(
-        min_rows=settings.ingest_min_rows,
-        max_rows=settings.ingest_max_rows,
-        max_bytes=settings.ingest_max_batch_bytes,
-        p50_seconds=settings.db_p50_seconds,
-        p95_seconds=settings.db_p95_seconds,
-        pool_wait_seconds=settings.pool_wait_seconds,
-    )
 
 
 def discover_limits(settings: Settings) -> DiscoverLimits:
     return DiscoverLimits(
         lease_seconds=settings.stale_stream_seconds,
-        max_input_bytes=settings.max_input_bytes,
-        max_failures=settings.max_attempts_error,
+        max_input_bytes=settings.items.max_input_bytes,
+        max_failures=settings.retry.max_attempts_error,
         page_seconds=settings.discover_timeout_seconds,
-        retry_cap_seconds=settings.retry_soon_cap_seconds,
+        retry_base_seconds=settings.retry.base_seconds,
     )
 
 
 def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -> WorkerOptions:
     return WorkerOptions(
-        work=WorkLimits(
-            slice_seconds=settings.target_slice_seconds,
-            max_claim_bytes=settings.claim_max_bytes,
-            flush=FlushLimits(settings.flush_items, settings.flush_seconds),
-        ),
-        execute=ExecuteLimits(
-            timeout_seconds=settings.item_timeout_seconds,
-            max_result_bytes=settings.max_result_bytes,
-        ),
+        items=settings.items,
         files=file_access(settings),
-        threads=settings.threads,
         discover_concurrency=settings.discover_concurrency,
         discover=discover_limits(settings),
-        claim=_claim_bounds(settings),
-        concurrency=ConcurrencyBounds(maximum=settings.concurrency_max),
-        spacing=SpacingBounds(
-            spike_share=settings.error_spike_share,
-            max_multiplier=settings.retry_spacing_max,
-        ),
-        retry=_retry_policy(settings),
+        claim=settings.claim,
+        concurrency=settings.concurrency,
+        retry=settings.retry,
         http=settings.http,
-        gate_max_wait_seconds=settings.gate_max_wait_seconds,
-        backlog=backlog_bounds(settings),
+        rules=settings.rules,
         upkeep=upkeep_limits(settings),
         drain_seconds=settings.drain_seconds,
-        backfill_enabled=settings.backfill_enabled,
         flags=partial(served_flags, settings),
         policies=settings.retention,
         only_job=only_job,
@@ -222,38 +187,3 @@ def upkeep_limits(settings: Settings) -> UpkeepLimits:
         message_lost_seconds=settings.message_lost_seconds,
         announces=settings.broker_url is not None,
     )
-
-
-def _claim_bounds(settings: Settings) -> ClaimBounds:
-    return ClaimBounds(
-        min_items=settings.claim_min,
-        max_items=settings.claim_max,
-        warmup_items=settings.claim_warmup,
-        target_slice_seconds=settings.target_slice_seconds,
-        safety=settings.safety_factor,
-        pressure_threshold=settings.pressure_threshold,
-        lock_floor_seconds=settings.lock_floor_seconds,
-        lock_cap_seconds=settings.lock_cap_seconds,
-        lease_margin=settings.lease_margin,
-    )
-
-
-def _retry_policy(settings: Settings) -> RetryPolicy:
-    return RetryPolicy(
-        max_attempts_error=settings.max_attempts_error,
-        max_attempts_not_found=settings.max_attempts_not_found,
-        soon=_backoff(settings.retry_soon_base_seconds, settings.retry_soon_cap_seconds),
-        later=_backoff(settings.retry_later_base_seconds, settings.retry_later_cap_seconds),
-        throttle=_backoff(
-            settings.retry_throttle_base_seconds, settings.retry_throttle_cap_seconds
-        ),
-        # Looking again at once would find the same.
-        not_found=_backoff(
-            settings.retry_not_found_base_seconds, settings.retry_not_found_cap_seconds, 0.5
-        ),
-    )
-
-
-def _backoff(base: float, cap: float, jitter: float = 1.0) -> Backoff:
-    """The settings are checked one by one: a cap below its base bounds it."""
-    return Backoff(min(base, cap), cap, jitter)

@@ -48,7 +48,7 @@ async def _walk(
         0, pipeline.name, start.name, JobState.RUNNING, settings.owner, start.mode, lane,
         options=options,
     )  # fmt: skip
-    limits = DryLimits(start.max_items, start.cap_of, settings.max_input_bytes)
+    limits = DryLimits(start.max_items, start.cap_of, settings.items.max_input_bytes)
     parts = WorkerParts(
         store,
         worker_name(),

@@ -102,7 +102,7 @@ async def _job_details(
     details = _job_json(job, await store.reads.counters(job_id))
     details["heartbeat_at"] = await open_console(store).jobs.heartbeat(job_id)
     details["why"] = await why_not_running(
-        open_console(store), job, settings.worker_lost_seconds, settings.backfill_enabled
+        open_console(store), job, settings.worker_lost_seconds, settings.rules.backfill_enabled
     )
     details["streams"] = await store.streams.of_job(job_id)
     details["ranges_count"] = await open_console(store).ranges.count(job_id)

@@ -23,7 +23,6 @@ from holdfast.observe.health import WaitingServer
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store, open_store
-from holdfast.store.admission import BacklogBounds, JobRules
 from holdfast.store.driver import Fault, no_fault
 from holdfast.store.migrate import require_current, status, upgrade
 from holdfast.urls import sqlite_file
@@ -115,7 +114,7 @@ async def opened_store(
         pool_size=settings.pool_size,
         default_gate=settings.http.gate,
         announces=settings.broker_url is not None if announces is None else announces,
-        rules=job_rules(settings),
+        rules=settings.rules,
         owner_slices=settings.owner_slices,
         fault=_fault(),
         observe=observe,
@@ -124,20 +123,6 @@ async def opened_store(
         yield store
     finally:
         await store.close()
-
-
-def job_rules(settings: Settings) -> JobRules:
-    """What every new job must obey."""
-    return JobRules(
-        backfill_enabled=settings.backfill_enabled,
-        max_items=settings.max_urls_per_run,
-        max_items_per_source=settings.max_urls_per_source,
-        backlog=backlog_bounds(settings),
-    )
-
-
-def backlog_bounds(settings: Settings) -> BacklogBounds:
-    return BacklogBounds(settings.backlog_max_items, settings.backlog_max_seconds)
 
 
 def _fault() -> Fault:

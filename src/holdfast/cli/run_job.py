@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from holdfast.cli.composition import discover_limits, ingest_bounds, table_limits
+from holdfast.cli.composition import discover_limits, table_limits
 from holdfast.cli.foreground import Foreground
 from holdfast.cli.opening import opened_store
 from holdfast.cli.output import errors, reason_text
@@ -214,7 +214,7 @@ class JobRun:
         self._read_as_before(job)
         control = Control(store, self._settings.owner, self._log)
         caps = self._request.caps.or_else(
-            self._settings.max_urls_per_run, self._settings.max_urls_per_source
+            self._settings.rules.max_items, self._settings.rules.max_items_per_source
         )
         cap = caps.max_items
         if job.state is JobState.PAUSED:
@@ -287,7 +287,7 @@ class JobRun:
     async def _take_in(self, store: Store, job_id: int, file: TableFile) -> None:
         limits, rng = discover_limits(self._settings), system_random()
         walk = WalkParts(store, limits, self._clock, rng, Metrics(), self._log)
-        parts = UploadParts(walk, ingest_bounds(self._settings))
+        parts = UploadParts(walk, self._settings.ingest)
         pipeline, stopped = self._request.pipeline, self._foreground.stopped
         upload = Upload(parts, self._name, job_id, pipeline, file, stopped)
         await upload.take_in()
@@ -322,7 +322,8 @@ class JobRun:
         if job.state is JobState.CANCELLED:
             errors.print(f"Job {job.id} was cancelled; run the same command to start a new one.")
             return True
-        lost_seconds, enabled = self._settings.worker_lost_seconds, self._settings.backfill_enabled
+        settings = self._settings
+        lost_seconds, enabled = settings.worker_lost_seconds, settings.rules.backfill_enabled
         reason = await why_not_running(open_console(store), job, lost_seconds, enabled)
         if reason is None:
             return False

@@ -193,7 +193,7 @@ async def add_batches(
     async with opened_store(settings) as store:
         job = await store.reads.job(job_id)
         pipelines = _pipelines_of(job, reference, settings)
-        adding = Adding(store, pipelines, settings.max_input_bytes, structlog.get_logger())
+        adding = Adding(store, pipelines, settings.items.max_input_bytes, structlog.get_logger())
         require_open(job)
         if key is None and adding.lacks_key(job):
             errors.print(_NO_KEY, markup=False)

@@ -193,7 +193,7 @@ def _waiting(
     job: int | None,
     own: Callable[[], Collection[str]],
 ) -> Waiting:
-    lost, enabled = settings.worker_lost_seconds, settings.backfill_enabled
+    lost, enabled = settings.worker_lost_seconds, settings.rules.backfill_enabled
     return Waiting(WaitedFor(store, pipelines, job, lost, enabled, own), SystemClock())
 
 

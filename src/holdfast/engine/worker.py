@@ -16,7 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeVar
@@ -41,9 +41,10 @@ from holdfast.engine.record.discover import (
     SourceAccess,
     WalkParts,
 )
-from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
+from holdfast.engine.record.execute import Execute, ExecuteParts, ItemOptions
 from holdfast.engine.record.places import Places
-from holdfast.engine.record.running import Look, Running, RunningParts, WorkLimits
+from holdfast.engine.record.running import Look, Running, RunningParts
+from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.upkeep import UpkeepLimits, every
 from holdfast.engine.walks import WalkLimits, Walks
@@ -57,7 +58,7 @@ from holdfast.model import Job, JobState, Lane, Outcome
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Context, Facilities, Pipeline, with_defaults
 from holdfast.store import Store
-from holdfast.store.admission import BacklogBounds
+from holdfast.store.admission import JobRules
 from holdfast.store.driver import WORK_CHANNEL
 from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
@@ -91,34 +92,29 @@ class Found(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Values, not settings: the composition root reads those."""
-
-    work: WorkLimits
-    execute: ExecuteLimits
+    items: ItemOptions
     files: FileAccess
     discover: DiscoverLimits
     claim: ClaimBounds
     concurrency: ConcurrencyBounds
-    spacing: SpacingBounds
     retry: RetryPolicy
     http: HttpOptions
-    gate_max_wait_seconds: float
-    backlog: BacklogBounds
+    rules: JobRules
     upkeep: UpkeepLimits
     drain_seconds: float
-    backfill_enabled: bool
-    threads: int
     discover_concurrency: int  # streams that one worker walks at once
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
     policies: Policies
     only_job: int | None = None
     until_idle: bool = False
     stores_robots: bool = True  # for the other workers
+    gate_max_wait_seconds: float = 2.0  # an item that would wait longer is put back
+    flush: FlushLimits = field(default_factory=FlushLimits)
 
     def may_run(self, job_id: int, lane: str) -> bool:
         if self.only_job not in (None, job_id):
             return False
-        return self.backfill_enabled or lane != Lane.BACKFILL
+        return self.rules.backfill_enabled or lane != Lane.BACKFILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +282,7 @@ class Worker:
             left = _HELD_BYTES - sum(running.ready_bytes() for running in self._running.values())
             if left <= 0 and chosen.ready:
                 continue
-            task = chosen.begin_claim(max(1, min(left, self._options.work.max_claim_bytes)))
+            task = chosen.begin_claim(max(1, left))
             self._claims.add(task)
             task.add_done_callback(self._claims.discard)
 
@@ -365,8 +361,8 @@ class Worker:
             gates=self._gates.passing,
             facilities=self._facilities,
             retry=self._options.retry,
-            limits=self._options.execute,
-            threads=Threads(self._options.threads),
+            limits=self._options.items,
+            threads=Threads(self._options.items.threads),
             clock=self._clock,
             rng=self._rng,
         )
@@ -375,7 +371,7 @@ class Worker:
         return RunningParts(
             store=self._store,
             worker=self._name,
-            limits=self._options.work,
+            flush=self._options.flush,
             clock=self._clock,
             rng=self._rng,
             pressure=lambda: self._pressed,
@@ -388,10 +384,12 @@ class Worker:
         parts = WalkParts(
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
-        backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
+        backpressure = Backpressure(
+            self._store, options.rules.backlog_max_items, self._clock, self._metrics
+        )
         access = SourceAccess(self._reach, self._facilities, backpressure)
-        discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
-        limits = WalkLimits(options.work.slice_seconds, options.discover_concurrency)
+        discovery = Discovery(parts, access, self._name, options.claim.target_slice_seconds)
+        limits = WalkLimits(options.claim.target_slice_seconds, options.discover_concurrency)
         return Walks(parts, discovery, self._pipelines, options.may_run, limits, self._look_at_once)
 
     def _reach(self, job: Job) -> Reach:
@@ -406,8 +404,8 @@ class Worker:
             reach.gates,
             self._flags.get,
             self._files,
-            self._options.execute.timeout_seconds,
-            self._options.execute.max_result_bytes,
+            self._options.items.timeout_seconds,
+            self._options.items.max_result_bytes,
             self._log,
         )
         return JobFacilities(parts, pipeline, job)
@@ -425,8 +423,8 @@ class Worker:
             self._paces[pipeline.name] = PipelinePace(
                 pipeline,
                 self._options.claim,
-                concurrency_of(pipeline, self._options.concurrency, self._options.threads),
-                self._options.spacing,
+                concurrency_of(pipeline, self._options.concurrency, self._options.items.threads),
+                SpacingBounds(),
                 self._metrics,
             )
         return self._paces[pipeline.name]

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import structlog
 
-from holdfast.cli.composition import discover_limits, ingest_bounds
+from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import load_settings
 from holdfast.console import open_console
@@ -36,9 +36,7 @@ HASTE = {
     "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
     "HOLDFAST_HTTP_USER_AGENT": AGENT,
     "HOLDFAST_SWEEP_SECONDS": "0.2",
-    "HOLDFAST_FLUSH_MS": "20",
-    "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0.05",
-    "HOLDFAST_RETRY_SOON_CAP_SECONDS": "0.1",
+    "HOLDFAST_RETRY_BASE_SECONDS": "0.05",
 }
 OWNER = "tester"
 
@@ -84,7 +82,7 @@ class LinkerScene:
             structlog.get_logger(),
         )  # fmt: skip
         await self.store.workers.add_worker(f"reader {job_id}", "here", 1, [])
-        parts = UploadParts(walk, ingest_bounds(settings))
+        parts = UploadParts(walk, settings.ingest)
         await Upload(
             parts, f"reader {job_id}", job_id, self.pipeline, file, asyncio.Event()
         ).take_in()

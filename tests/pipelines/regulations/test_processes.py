@@ -69,7 +69,6 @@ class Office:
             "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
             "HOLDFAST_REGULATIONS_SOURCES": str(self.sources),
             "HOLDFAST_SWEEP_SECONDS": "0.5",
-            "HOLDFAST_FLUSH_MS": "20",
             "HOLDFAST_WORKER_LOST_SECONDS": "3",
         }
         self.command = HoldfastCommand(url, folder, settings)

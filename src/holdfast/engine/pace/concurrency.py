@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from holdfast.engine.pace.controllers import Decision, Decisions, duration
+from holdfast.settings import setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,13 @@ class ConcurrencyBounds:
     """
 
     minimum: int = 1
-    maximum: int = 64
+    maximum: int = setting(
+        64,
+        "Maximum number of items that a worker processes at once.",
+        1,
+        10_000,
+        name="CONCURRENCY_MAX",
+    )
     start: int = 8
     tolerance: float = 1.5
     smoothing: float = 0.2

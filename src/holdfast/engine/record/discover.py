@@ -72,7 +72,7 @@ class DiscoverLimits:
     max_input_bytes: int
     max_failures: int
     page_seconds: float
-    retry_cap_seconds: float
+    retry_base_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,8 +395,8 @@ class _Walk:
             if retry is RetryClass.NEVER or not tries_left:
                 return await self._fail(problem)
         retry_after = getattr(problem, "retry_after", None)
-        cap = self._limits.retry_cap_seconds
-        delay = source_delay(failures, cap, retry_after, self._parts.rng)
+        base = self._limits.retry_base_seconds
+        delay = source_delay(failures, base, retry_after, self._parts.rng)
         text = _text(problem)
         self._log.warning("discovery.waits", source=self._lease.source, error=text, seconds=delay)
         if throttled:

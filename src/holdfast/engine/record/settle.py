@@ -31,8 +31,10 @@ _BACKLOG_BYTES = 4 * _FLUSH_BYTES
 
 @dataclass(frozen=True, slots=True)
 class FlushLimits:
-    items: int
-    seconds: float
+    """Outcomes are written when so many are ready, or when one has waited so long."""
+
+    items: int = 1000
+    seconds: float = 0.5
 
 
 @dataclass(slots=True, eq=False)
