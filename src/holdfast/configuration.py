@@ -16,6 +16,7 @@ from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.record.execute import ItemOptions
 from holdfast.errors import PipelineError
+from holdfast.files.options import FileOptions, S3Connection
 from holdfast.http import HttpOptions
 from holdfast.messaging.signing import MessageTrust
 from holdfast.observe.health import HealthOptions
@@ -126,16 +127,6 @@ class Settings:
         shown="number of CPUs, at most 4",
     )
 
-    max_upload_bytes: int = setting(
-        2048 * MIB, "Largest file that can be uploaded over HTTP.", 1, 1024 * 1024 * MIB
-    )
-    file_roots: tuple[Path, ...] = setting(
-        (),
-        "Folders with files that the API may use for jobs, separated by `:`.",
-        kind="folders",
-        shown="none",
-    )
-
     log_level: str = setting(
         "warning", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")
     )
@@ -154,48 +145,6 @@ class Settings:
     )
     service_name: str = setting(
         "holdfast", "Name of this process in traces.", alias="OTEL_SERVICE_NAME"
-    )
-
-    files_bucket: str | None = setting(
-        None,
-        "Bucket of an S3-compatible service in which uploads, exports and the files of pipelines"
-        " are kept.",
-        kind="bucket",
-        shown="none: they are in `files` under `HOLDFAST_DATA_DIR`",
-    )
-    files_prefix: str | None = setting(
-        None, "Where in the bucket they are, such as `holdfast/`.", kind="prefix", shown="none"
-    )
-    s3_endpoint: str | None = setting(
-        None, "Address of the service.", kind="endpoint", shown="that of Amazon S3"
-    )
-    s3_region: str = setting("", "Region of the buckets.", shown="`us-east-1`")
-    s3_access_key_id: str = setting(
-        "",
-        "Key to the service.",
-        kind="header",
-        secret=True,
-        shown="`AWS_ACCESS_KEY_ID`, or the role of the host",
-    )
-    s3_secret_access_key: str = setting(
-        "",
-        "The secret that belongs to the key.",
-        kind="header",
-        secret=True,
-        shown="`AWS_SECRET_ACCESS_KEY`, or the role of the host",
-    )
-    file_buckets: str | None = setting(
-        None,
-        "Buckets, or prefixes in them, whose files the API may use for jobs, separated by commas:"
-        " `incoming,archive/2026/`. `{owner}` is the name of the person.",
-        kind="bucket places",
-        shown="none",
-    )
-    ingest_passwords: str = setting(
-        "",
-        "Passwords of FTP servers that adapters read: `ADAPTER=PASSWORD`, separated by spaces.",
-        secret=True,
-        shown="none",
     )
 
     retention: Policies = field(default_factory=Policies, metadata={"heading": "Retention"})
@@ -218,6 +167,8 @@ class Settings:
     concurrency: ConcurrencyBounds = field(
         default_factory=ConcurrencyBounds, metadata={"heading": "Work"}
     )
+    files: FileOptions = field(default_factory=FileOptions, metadata={"heading": "Files"})
+    s3: S3Connection = field(default_factory=S3Connection, metadata={"heading": "Files"})
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
     def value(self, name: str) -> Any:
@@ -262,10 +213,8 @@ HEADINGS = {
     "database_url": "Database and folder",
     "broker_url": "Broker",
     "sweep_seconds": "Processes and upkeep",
-    "max_upload_bytes": "Serving",
     "log_level": "Logs",
     "otlp_endpoint": "Traces",
-    "files_bucket": "Files in a bucket",
 }
 
 

@@ -98,7 +98,7 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def start(**limits: float) -> Api:
-            running = Running(database_url, tmp_path, ConnectionLimits(**limits))  # type: ignore[arg-type]
+            running = Running(database_url, tmp_path, ConnectionLimits(**limits))
             return Api(stack.enter_context(running).port, stack, os.getpid())
 
         yield start

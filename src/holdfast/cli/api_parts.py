@@ -127,7 +127,7 @@ def _api_options(settings: Settings, host: str) -> ApiOptions:
         host=host,
         server=settings.server,
         health=settings.health,
-        max_upload_bytes=settings.max_upload_bytes,
+        max_upload_bytes=settings.files.max_upload_bytes,
         session_seconds=settings.sessions.seconds,
         worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.rules.backfill_enabled,

@@ -145,26 +145,21 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
 
 def file_access(settings: Settings) -> FileAccess:
     folder = settings.data_dir / "temporary"
-    return FileAccess(_file_store(settings), LocalFiles(folder), settings.max_upload_bytes)
+    return FileAccess(_file_store(settings), LocalFiles(folder), settings.files.max_upload_bytes)
 
 
 def _file_store(settings: Settings) -> FileStore:
-    if settings.files_bucket:
-        return open_bucket(settings, settings.files_bucket, settings.files_prefix or "")
+    files = settings.files
+    if files.bucket:
+        return open_bucket(settings, files.bucket, files.prefix or "")
     return FolderStore(settings.data_dir / "files")
 
 
 def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> BucketStore:
     # Only here: commands that use no bucket should not import its library.
-    from holdfast.files.bucket import BucketStore, S3Connection
+    from holdfast.files.bucket import BucketStore
 
-    connection = S3Connection(
-        endpoint=settings.s3_endpoint,
-        region=settings.s3_region or None,
-        access_key_id=settings.s3_access_key_id or None,
-        secret_access_key=settings.s3_secret_access_key or None,
-    )
-    return BucketStore(connection, bucket, prefix)
+    return BucketStore(settings.s3, bucket, prefix)
 
 
 def deleter_of(settings: Settings, store: Store, log: Any) -> Deleter:

@@ -13,9 +13,9 @@ from holdfast.console.file_library import FileLibrary
 
 def file_library(settings: Settings, console: Console) -> FileLibrary:
     imports = FileImports(
-        settings.file_roots,
-        bucket_places(settings.file_buckets or ""),
+        settings.files.roots,
+        bucket_places(settings.files.buckets or ""),
         partial(open_bucket, settings),
-        settings.max_upload_bytes,
+        settings.files.max_upload_bytes,
     )
     return FileLibrary(console, file_access(settings), imports, table_limits(settings))

@@ -91,10 +91,10 @@ def _warn_of_folder(adapter: NewAdapter, settings: Settings) -> None:
     if adapter.kind is not AdapterKind.FOLDER:
         return
     place = Path(adapter.address).resolve()
-    if not any(place.is_relative_to(root.resolve()) for root in settings.file_roots):
+    if not any(place.is_relative_to(root.resolve()) for root in settings.files.roots):
         errors.print(
             f"  Note: it is not in a folder of HOLDFAST_FILE_ROOTS here"
-            f" ({', '.join(map(str, settings.file_roots)) or 'none is set'}). Servers take nothing"
+            f" ({', '.join(map(str, settings.files.roots)) or 'none is set'}). Servers take nothing"
             " from it unless they have it there.",
             markup=False,
         )

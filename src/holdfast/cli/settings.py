@@ -37,4 +37,4 @@ def _shown(group: Any, setting: Setting) -> str:
         return setting.written_in(group)
     if hasattr(group, f"masked_{setting.field}"):
         return str(getattr(group, f"masked_{setting.field}"))
-    return "***" if getattr(group, setting.field) else ""
+    return "***" if setting.value_in(group) else ""
