@@ -85,19 +85,13 @@ class Settings:
     )
 
     sweep_seconds: float = setting(
-        5, "Interval between searches for expired leases and unfinished jobs.", 0.01, 3600
+        5, "Interval between searches for unfinished jobs and for what nobody holds.", 0.01, 3600
     )
     discover_timeout_seconds: float = setting(
         300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
     discover_concurrency: int = setting(
         4, "Maximum number of sources that a worker reads at once.", 1, 1000
-    )
-    stale_stream_seconds: float = setting(
-        60, "A stream without progress for this long is taken over.", 1, DAY_SECONDS
-    )
-    worker_lost_seconds: float = setting(
-        20, "A worker without a heartbeat for this long counts as lost.", 1, DAY_SECONDS
     )
     message_lost_seconds: float = setting(
         60, "A message that nobody received for this long is sent again.", 1, DAY_SECONDS

@@ -232,11 +232,10 @@ class Lease:
     token: str
     settled: int
     expiries: int
-    seconds: float
 
     @property
     def alone(self) -> bool:
-        """A range whose lease expired twice runs alone: it contains what kills its worker."""
+        """A range that lost its worker twice runs alone: it contains what kills its worker."""
         return self.expiries >= ALONE_AFTER
 
 

@@ -108,7 +108,7 @@ async def test_export_that_is_not_ready_is_a_conflict(server: ApiServer) -> None
     job = await finished(server, ada, "chair")
     table = server.parts.console.exports
     export_id = await table.add_export(NewExport("ada", job["id"], "csv", [], False))
-    await table.lease_export(export_id, "somebody else", 60)
+    await table.lease_export(export_id, "somebody else")
     assert (await ada.get(f"/api/exports/{export_id}/download")).status_code == 409
 
 
@@ -121,15 +121,15 @@ async def test_what_a_lost_process_held_is_taken_over_at_once(server: ApiServer,
     await store.workers.add_worker("lost", "elsewhere", 1, [])
     if kind == "exports":
         made = await console.exports.add_export(NewExport("ada", job["id"], "csv", [], False))
-        await console.exports.lease_export(made, "lost", 3600)
+        await console.exports.lease_export(made, "lost")
     else:
         made = await console.operations.add(NewOperation("ada", "cancel", {}, [job["id"]], 1))
-        await console.operations.lease(made, "lost", 3600)
-    assert await store.workers.free_lost("lost", 0.0) == []
+        await console.operations.lease(made, "lost")
+    assert await store.workers.lose("lost", 0.0) == []
     while (await ada.get(f"/api/{kind}/{made}")).json()["state"] in ("QUEUED", "RUNNING"):
         await asyncio.sleep(0.05)
     # Whoever took it over leaves a moment after its end is shown.
-    while [worker for worker in await store.workers.live(20) if not worker["pipelines"]]:
+    while [worker for worker in await store.workers.live() if not worker["pipelines"]]:
         await asyncio.sleep(0.05)
 
 

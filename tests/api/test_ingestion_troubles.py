@@ -12,21 +12,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.console import adapter_scans
 from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.adapters import Adapter
 from holdfast.files.places import folder
 from holdfast.files.places.bucket import BucketPlace
-from holdfast.files.places.contract import Arrived, FileTrouble, Place, numbered
+from holdfast.files.places.contract import FileTrouble, Place, numbered
 from holdfast.files.places.ftp import FtpPlace, FtpServer
 from holdfast.store.driver import Transaction
-from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
 from tests.api.test_ingestion import (
     ROWS,
     FailingPlace,
     Killed,
-    lose_lease,
     own_bucket,
     scan,
     watch,
@@ -113,34 +110,8 @@ async def test_marker_of_a_file_that_was_taken_marks_no_other(
     with pytest.raises(Killed):
         await doomed.scan(adapter)
     (incoming / "rows.csv").write_bytes(b"title\nhalf of")
-    await lose_lease(server)
     report = await scan(admin)
     assert (report["taken"], report["waiting"]) == ([], 1)
-
-
-@on_sqlite
-async def test_adapter_is_held_however_long_a_file_takes(
-    server: ApiServer, incoming: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(adapter_scans, "_LEASE_SECONDS", 0.4)
-    database = server.parts.store.database
-
-    class SlowPlace(FailingPlace):
-        async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
-            first = await expiry()
-            while await expiry() == first:
-                pass
-            return await self.place.fetch(file, target, max_bytes)
-
-    async def expiry() -> Any:
-        return (await database.fetch("select expires_at from adapters", {}))[0][0]
-
-    admin = await server.person("ada", "admin")
-    await watch(admin, str(incoming))
-    (incoming / "rows.csv").write_bytes(ROWS)
-    adapter = await server.parts.console.adapters.named("in")
-    report = await scans_at(server, lambda place: SlowPlace(place, "", False)).scan(adapter)
-    assert len(report.taken) == 1
 
 
 @on_sqlite
@@ -255,7 +226,7 @@ async def test_clock_that_was_set_back_stops_no_adapter(server: ApiServer, incom
     assert (await scan(admin))["waiting"] == 1
     for change in (
         "update adapter_files set seen_at = @after(7200)",
-        "update adapters set token = 'killed', scanned_at = null, expires_at = @after(7200),"
+        "update adapters set token = 'killed', scanned_at = null,"
         " due_at = @after(interval_seconds + 7200)",
     ):
         await server.parts.store.database.write("test", partial(execute, change))

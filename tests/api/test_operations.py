@@ -200,7 +200,7 @@ async def test_operation_of_a_process_that_died_is_gone_on_with_exactly(
     }  # fmt: skip
     new = NewOperation("ada", "reprocess", target, [job["id"]], 1200)
     operation_id = await open_console(store).operations.add(new)
-    first = await open_console(store).operations.lease(operation_id, "first", 60)
+    first = await open_console(store).operations.lease(operation_id, "first")
     if first is not None:
         first = replace(first, seconds=0.05)  # its step leaves a lease that ends at once
         items = FinishedItems(ItemStatus.NOT_FOUND, until=first.operation.begun_at)

@@ -116,7 +116,7 @@ async def _things(server: ApiServer) -> dict[str, str]:
     )
     new = NewOperation("ada", "cancel", {}, [job["id"]], 1)
     operation_id = await open_console(store).operations.add(new)
-    await open_console(store).operations.lease(operation_id, "somebody", 3600)
+    await open_console(store).operations.lease(operation_id, "somebody")
     streams = await store.streams.of_job(job["id"])
     await store.database.write(
         "test",

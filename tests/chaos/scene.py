@@ -25,11 +25,10 @@ PATIENCE_SECONDS = 180.0
 
 #: Short times, so that a test sees several leases, sweeps and retries in a second.
 HASTE = {
-    "HOLDFAST_LOCK_FLOOR_MS": "1000",
-    "HOLDFAST_LOCK_CAP_MS": "1000",
+    "HOLDFAST_LOCK_FLOOR_MS": "2000",
+    "HOLDFAST_LOCK_CAP_MS": "2000",
     "HOLDFAST_SWEEP_SECONDS": "0.2",
     "HOLDFAST_RETRY_BASE_SECONDS": "0.05",
-    "HOLDFAST_STALE_STREAM_SECONDS": "2",
     "HOLDFAST_WORKERS": "1",
 }
 

@@ -161,7 +161,7 @@ def test_job_of_slow_items_leaves_room_for_another_of_the_same_pipeline(scene: S
 @on_sqlite
 def test_page_that_takes_longer_than_the_lease_is_fetched_once(scene: Scene) -> None:
     command = ("run", f"{HOSTILE}:finding_slowly", "--workers", "2")
-    done = scene.run(*command, HOLDFAST_STALE_STREAM_SECONDS="1")
+    done = scene.run(*command)
     assert done.returncode == 0, done.said()
     scene.assert_exact(1, done=20)
     assert scene.witnessed() == {1: 1, 2: 1}

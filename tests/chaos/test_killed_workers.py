@@ -57,7 +57,7 @@ AT_WORK = [
     *_points("claim", but=(*RARE, "add_range", "count")),
     *_points("settle", but=RARE),
     *_points("complete", but=(*RARE, *PLANNED)),
-    "add_worker/commit", "see_worker/commit", "rescue/commit", "stop_worker/commit",
+    "add_worker/commit", "beat/commit", "stop_worker/commit",
 ]  # fmt: skip
 
 

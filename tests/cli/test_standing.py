@@ -51,10 +51,7 @@ def test_worker_says_once_what_it_waits_for_and_what_it_does_not(
     lines = iter(worker.stderr.readline, "")
     due = next(line for line in lines if line.startswith("Waiting for job 1"))
     assert "due at 2100-01-01 00:00" in due and "all open items are due later" in due
-    hold = (
-        "update ranges set worker = 'elsewhere', token = 'x', available_at = @now,"
-        " expires_at = @after(600)"
-    )
+    hold = "update ranges set worker = 'elsewhere', token = 'x', available_at = @now"
     execute_at(desk.command.database_url, hold)
     assert "leased by" in (leased := next(lines)) and "elsewhere" in leased
     desk.succeed("pause", "1")

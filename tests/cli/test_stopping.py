@@ -69,10 +69,6 @@ def test_killed_continues_on_another_day(desk: Desk) -> None:
     file = desk.command.database_url.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file)) as database:
         database.execute("update workers set seen_at = ?", [long_ago])
-        for table in ("ranges", "streams"):
-            database.execute(
-                f"update {table} set expires_at = ? where worker is not null", [long_ago]
-            )
         database.commit()
     assert_continues(desk)
 

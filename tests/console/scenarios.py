@@ -330,7 +330,7 @@ class LeaseExport:
     prepare = staticmethod(_new_export)
 
     async def act(store: Store, export_id: int) -> None:
-        await open_console(store).exports.lease_export(export_id, "one", 60)
+        await open_console(store).exports.lease_export(export_id, "one")
 
     async def check(store: Store, export_id: int) -> None:
         assert (await open_console(store).exports.export(export_id)).state == "RUNNING"
@@ -338,16 +338,16 @@ class LeaseExport:
 
 async def _held_export(store: Store) -> int:
     export_id = await _new_export(store)
-    assert await open_console(store).exports.lease_export(export_id, "one", 60)
+    assert await open_console(store).exports.lease_export(export_id, "one")
     return export_id
 
 
-@scenario("renew_export")
+@scenario("note_rows")
 class RenewExport:
     prepare = staticmethod(_held_export)
 
     async def act(store: Store, export_id: int) -> None:
-        assert await open_console(store).exports.renew_export(export_id, "one", 7, 60)
+        assert await open_console(store).exports.note_rows(export_id, "one", 7)
 
     async def check(store: Store, export_id: int) -> None:
         assert (await open_console(store).exports.export(export_id)).rows_count == 7
@@ -375,9 +375,7 @@ END = {"job": 1}
 
 
 async def _hold(store: Store, kind: str, job_id: int) -> Hold:
-    hold = await open_console(store).operations.lease(
-        await _operation(store, kind, job_id), "one", 3600
-    )
+    hold = await open_console(store).operations.lease(await _operation(store, kind, job_id), "one")
     assert hold is not None
     return hold
 
@@ -466,7 +464,7 @@ class LeaseOperation:
         return await _operation(store, "cancel", 1)
 
     async def act(store: Store, operation_id: int) -> None:
-        await open_console(store).operations.lease(operation_id, "one", 60)
+        await open_console(store).operations.lease(operation_id, "one")
 
     async def check(store: Store, operation_id: int) -> None:
         assert (await open_console(store).operations.operation(operation_id)).state == "RUNNING"

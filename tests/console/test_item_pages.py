@@ -32,7 +32,7 @@ async def _ranges_of_all_kinds(store: Store) -> int:
     for retried in ([3], [5, 9], [11]):
         await settle(store, first, ItemStatus.PENDING, only=retried)
     await settle(store, first, ItemStatus.DONE, only=[1, 2, 40])
-    await store.leases.return_leases("one")
+    await store.workers.stop_worker("one")
     _, second, *others = await claim(store, job_id, 45)
     for claimed in (second, *others):
         await settle(store, claimed, ItemStatus.PENDING)
@@ -58,7 +58,7 @@ async def test_waiting_items_keep_their_story_when_their_ranges_are_read_togethe
     (claimed,) = await claim(store, job_id)
     for seq in (1, 2, 3):
         await settle(store, claimed, ItemStatus.PENDING, only=[seq], error_code=f"CODE_{seq}")
-    await store.leases.return_leases("one")
+    await store.workers.stop_worker("one")
     found = {item.seq: item for item in await _paged(store, 10)}
     assert {seq: item.error_code for seq, item in found.items()} == {
         1: "CODE_1",

@@ -27,7 +27,6 @@ _CLAIM = ClaimBounds(
     pressure_threshold=0.8,
     lock_floor_seconds=30.0,
     lock_cap_seconds=900.0,
-    lease_margin=2.0,
 )
 _CONCURRENCY = ConcurrencyBounds(minimum=1, maximum=256, start=16)
 _SPACING = SpacingBounds(spike_share=0.2, max_multiplier=8.0)

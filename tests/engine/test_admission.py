@@ -277,9 +277,9 @@ async def test_job_ends_although_what_follows_it_is_switched_off(
     async with opened_scene(database_url, tmp_path) as scene:
         store, following = scene.parts.store, Following()
         (job_id,) = (await scene.control.request(following, {"shelf": "main"})).job_ids
-        stream = await store.ingest.lease_stream(job_id, "walker", 60)
+        stream = await store.ingest.lease_stream(job_id, "walker")
         assert stream is not None
-        await store.ingest.ingest(stream, IngestPage((), None, True), "walker", 60)
+        await store.ingest.ingest(stream, IngestPage((), None, True), "walker")
         await scene.control.switch("pipeline:planning", True, "held")
         planner = planner_at_end(following, await store.reads.job(job_id))
         assert await store.outcomes.complete(job_id, planner) is JobState.DONE

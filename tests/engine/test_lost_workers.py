@@ -23,7 +23,7 @@ async def _silence(store: Store, name: str, seconds: float = 60.0) -> None:
 
 
 def observer(store: Store, name: str = "observer") -> LostWorkers:
-    return LostWorkers(store, name, 20.0, structlog.get_logger())
+    return LostWorkers(store, name, structlog.get_logger())
 
 
 async def test_ranges_and_streams_of_a_lost_worker_are_free_after_two_looks(
@@ -50,7 +50,7 @@ async def test_worker_that_comes_back_in_time_keeps_what_it_has(store: Store) ->
     look = observer(store)
     await _silence(store, "slow")
     await look.free()
-    await store.workers.see_worker("slow")
+    await store.workers.beat("slow")
     await look.free()
     assert await claim(store, job_id, worker="next") == []
 
@@ -61,9 +61,9 @@ async def test_worker_that_was_taken_for_lost_counts_again_when_it_is_seen(store
     look = observer(store)
     await look.free()
     await look.free()
-    assert await store.workers.live(20) == []
-    await store.workers.see_worker("slow")
-    assert [worker["name"] for worker in await store.workers.live(20)] == ["slow"]
+    assert await store.workers.live() == []
+    await store.workers.beat("slow")
+    assert [worker["name"] for worker in await store.workers.live()] == ["slow"]
 
 
 async def test_worker_does_not_take_itself_for_lost(store: Store) -> None:
@@ -87,7 +87,7 @@ async def test_dead_process_of_this_machine_is_seen_at_once(store: Store) -> Non
     for name in ("killed", "alive", "elsewhere"):
         await claim(store, job_id, 2, worker=name)
     await observer(store).free()
-    live = [worker["name"] for worker in await store.workers.live(20)]
+    live = [worker["name"] for worker in await store.workers.live()]
     assert live == ["alive", "elsewhere"]
     (freed,) = await claim(store, job_id, 2, worker="next")
     assert (freed.lease.lo, freed.lease.expiries) == (1, 1)

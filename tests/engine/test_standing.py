@@ -101,7 +101,7 @@ async def test_a_dead_worker_delays_only_what_it_held(store: Store) -> None:
     held = await claim(store, job_id, worker="dead")
     await _enqueue(store, 3)
     assert await work_off(store, job_id) == 1
-    await store.leases.return_leases("dead")
+    await store.workers.stop_worker("dead")
     assert await work_off(store, job_id) == len(seqs_of(*held)) == 2
 
 

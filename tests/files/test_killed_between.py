@@ -32,12 +32,6 @@ def hosts(sqlite_url: str, tmp_path: Path, bucket_settings: dict[str, str]) -> I
     opened.close()
 
 
-def _expire_leases(url: str) -> None:
-    """As after a minute: no other process writes an export before."""
-    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
-        connection.execute("update exports set expires_at = created_at")
-
-
 async def _keys(url: str, settings: dict[str, str], clear: bool) -> list[str]:
     """The keys in the store; with `clear`, after the upkeep of two days later."""
     access = file_access(load_settings(settings))
@@ -74,7 +68,6 @@ def test_objects_and_rows_after_a_kill(
     assert doomed.wait(60) == -signal.SIGKILL
     assert len(keys()) == 3  # an orphan, the upload, half an export
 
-    _expire_leases(sqlite_url)
     _, client = hosts.api()
     wait(lambda: is_written(client, export_id))
     assert client.get(f"/api/exports/{export_id}/download").status_code == 200

@@ -35,7 +35,7 @@ async def _set(store: Store, name: str) -> None:
 
 
 async def _lease(store: Store, name: str) -> None:
-    await _adapters(store).lease_adapter(await _adapters(store).named(name), TOKEN, 60.0)
+    await _adapters(store).lease_adapter(await _adapters(store).named(name), TOKEN)
 
 
 async def _remove(store: Store, name: str) -> None:
@@ -133,9 +133,6 @@ async def _has_one_job(store: Store, adapter: Adapter) -> None:
 
 
 _on_leased("lease_adapter", lambda store, adapter: _lease(store, adapter.name), _scans, lease=False)
-_on_leased(
-    "renew_adapter", lambda store, it: _adapters(store).renew_adapter(it, TOKEN, 90.0), _scans
-)
 _on_leased(
     "release_adapter",
     lambda store, it: _adapters(store).release_adapter(it, TOKEN, None),

@@ -51,7 +51,7 @@ async def make_job(
 
 
 async def lease_stream(store: Store, job_id: int, worker: str = "walker") -> StreamLease:
-    stream = await store.ingest.lease_stream(job_id, worker, 3600)
+    stream = await store.ingest.lease_stream(job_id, worker)
     assert stream is not None
     return stream
 
@@ -80,7 +80,7 @@ async def ingest(
 ) -> Ingested:
     """Ingests a page and moves the lease on, as its holder does."""
     page = page_of(stream, items, **options)
-    ingested = await store.ingest.ingest(stream, page, worker, 3600, dedupe)
+    ingested = await store.ingest.ingest(stream, page, worker, dedupe)
     rows = await fetch(
         store,
         "select cursor, pages_count, records_count, items_count from streams where id = :id",
@@ -107,9 +107,8 @@ async def claim(
     size: int = MANY,
     worker: str = "one",
     max_bytes: int = MEGABYTES,
-    seconds: float = 3600,
 ) -> list[Claimed]:
-    return await store.leases.claim(job_id, worker, size, max_bytes, seconds)
+    return await store.leases.claim(job_id, worker, size, max_bytes)
 
 
 async def claim_one(store: Store, job_id: int, size: int = MANY, worker: str = "one") -> Claimed:
@@ -182,18 +181,20 @@ async def finished_job(store: Store, *statuses: ItemStatus, **options: Any) -> i
     return job_id
 
 
-async def expire(store: Store, worker: str | None = None) -> None:
-    """Leases run out: of one worker, or of all."""
-    whose = "worker is not null" if worker is None else "worker = :worker"
-    for table in ("ranges", "streams"):
-        sql = f"update {table} set expires_at = @after(-1.0) where {whose}"
-        await execute(store, sql, **({} if worker is None else {"worker": worker}))
+async def lose(store: Store, worker: str | None = None) -> list[int]:
+    """One worker dies, or all that hold something; returns the jobs of their ranges."""
+    names = [worker]
+    if worker is None:
+        holders = "select worker from ranges union select worker from streams"
+        names = [row[0] for row in await fetch(store, holders)]
+    lost = [await store.workers.stop_worker(name) for name in names if name is not None]
+    return sorted({job_id for jobs in lost for job_id in jobs})
 
 
 async def crash(store: Store, job_id: int) -> list[list[int]]:
     """A worker claims all it can get and dies of it; returns what each of its ranges held."""
     claims = await claim(store, job_id, worker="doomed")
-    await store.leases.return_leases("doomed")
+    await store.workers.stop_worker("doomed")
     return [seqs_of(claimed) for claimed in claims]
 
 
@@ -294,7 +295,7 @@ async def assert_takes_no_page(store: Store, stream: StreamLease) -> None:
     """The page is refused and leaves no trace."""
     before = await rows_written(store, stream.job_id)
     try:
-        await store.ingest.ingest(stream, page_of(stream, records(3)), "walker", 3600)
+        await store.ingest.ingest(stream, page_of(stream, records(3)), "walker")
     except LeaseLost:
         assert await rows_written(store, stream.job_id) == before
     else:
@@ -302,7 +303,7 @@ async def assert_takes_no_page(store: Store, stream: StreamLease) -> None:
 
 
 async def tables_of(store: Store) -> set[str]:
-    """Without those by which SQLite keeps the words of a search, and without trays."""
+    """Without those by which SQLite keeps the words of a search."""
     if store.database.driver.dialect == "sqlite":
         rows = await fetch(
             store,
@@ -310,15 +311,5 @@ async def tables_of(store: Store) -> set[str]:
             " and schema = 'main' and name not like 'sqlite%'",
         )
     else:
-        rows = await fetch(
-            store,
-            "select relname from pg_class where relnamespace = cast('public' as regnamespace)"
-            " and relkind in ('r', 'p') and not relispartition",
-        )
+        rows = await fetch(store, "select tablename from pg_tables where schemaname = 'public'")
     return {row[0] for row in rows} - {"alembic_version"}
-
-
-async def keep_counters(store: Store) -> None:
-    """As if their tray had been emptied, without being folded."""
-    if store.database.driver.dialect == "postgres":
-        await execute(store, "update counters set tray = 0")

@@ -287,7 +287,7 @@ class ReplayMessage:
 
 
 async def _hold_duty(store: Store, name: str) -> None:
-    assert await store.workers.hold_duty(name, "one", 60)
+    assert await store.workers.hold_duty(name, "one")
 
 
 simple_scenario("hold_duty", _hold_duty, "duties", "name", 1)

@@ -23,10 +23,10 @@ from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
     MEGABYTES,
     assert_sound,
-    expire,
     fetch,
     ingest,
     lease_stream,
+    lose,
     make_job,
     outcome_of,
     records,
@@ -119,7 +119,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._claim(self.jobs[number], worker, size)
 
     def _claim(self, job: JobModel, worker: str, size: int) -> None:
-        claims = self.run(self.store.leases.claim(job.id, worker, size, MEGABYTES, 3600))
+        claims = self.run(self.store.leases.claim(job.id, worker, size, MEGABYTES))
         self._see_lost(job)
         self._see_crashed(job)
         if job.state is not JobState.RUNNING:
@@ -211,38 +211,26 @@ class StoreMachine(RuleBasedStateMachine):
         job.lost.append(held)
 
     @rule(worker=workers)
-    def expire_and_rescue(self, worker: str) -> None:
-        self.run(expire(self.store, worker))
-        self._rescue()
+    def die(self, worker: str) -> None:
+        self.run(lose(self.store, worker))
         self._see_deaths()
         assert not self._holds_anything(worker)
 
     @rule(number=which, worker=workers, other=workers)
-    def expire_and_take_over(self, number: int, worker: str, other: str) -> None:
-        self.run(expire(self.store, worker))
+    def die_and_be_followed(self, number: int, worker: str, other: str) -> None:
+        self.run(lose(self.store, worker))
         self._claim(self.jobs[number], other, 5)
-        self._rescue()
         self._see_deaths()
         assert other == worker or not self._holds_anything(worker)
-
-    @rule(worker=workers)
-    def die(self, worker: str) -> None:
-        self.run(self.store.leases.return_leases(worker))
-        self._see_deaths()
-        assert not self._holds_anything(worker)
 
     @rule(number=which, size=sizes, deaths=st.integers(2, 5))
     def die_of_it(self, number: int, size: int, deaths: int) -> None:
         """What is claimed first kills its worker, again and again."""
         for _ in range(deaths):
             self._claim(self.jobs[number], "doomed", size)
-            self.run(self.store.leases.return_leases("doomed"))
+            self.run(self.store.workers.stop_worker("doomed"))
             self._see_deaths()
         assert not self._holds_anything("doomed")
-
-    def _rescue(self) -> None:
-        while self.run(self.store.leases.rescue()):
-            pass
 
     def _holds_anything(self, worker: str) -> bool:
         return any(held.worker == worker for job in self.jobs for held in job.held)

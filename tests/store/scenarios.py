@@ -25,13 +25,13 @@ from tests.store.checks import (
     claim,
     claim_one,
     crash,
-    expire,
     fetch,
     filled_job,
     finished_job,
     ingest,
     keyed,
     lease_stream,
+    lose,
     make_job,
     outcome_of,
     page_of,
@@ -75,8 +75,7 @@ async def drain(store: Store, job_id: int) -> None:
     """Every lease runs out, everything open is worked off, the job ends; nothing was lost."""
     accepted = len(await fetch(store, "select seq from items where job_id = :j", j=job_id))
     while await open_console(store).ranges.count(job_id):
-        await expire(store)
-        await store.leases.rescue()
+        await lose(store)
         await work_off(store, job_id)
     await store.outcomes.complete(job_id)
     ended = await statuses(store, job_id)
@@ -261,11 +260,11 @@ class LeaseStream:
         return await make_job(store)
 
     async def act(store: Store, job_id: int) -> None:
-        await expire(store)
-        assert await store.ingest.lease_stream(job_id, "walker", 60) is not None
+        await lose(store)
+        assert await store.ingest.lease_stream(job_id, "walker") is not None
 
     async def check(store: Store, job_id: int) -> None:
-        assert await store.ingest.lease_stream(job_id, "walker", 60) is None
+        assert await store.ingest.lease_stream(job_id, "walker") is None
 
 
 async def _page(store: Store) -> tuple[Any, Any, Any]:
@@ -294,7 +293,7 @@ async def _ingest(store: Store, state: tuple[Any, Any, Any]) -> None:
     stream, dedupe, pages = state
     decision = DecisionRow("ingest batch", 1, 2, "faster")
     page = pages[0]
-    await store.ingest.ingest(stream, page, "walker", 3600, dedupe, decisions=[decision])
+    await store.ingest.ingest(stream, page, "walker", dedupe, decisions=[decision])
 
 
 async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
@@ -342,17 +341,6 @@ async def _fails(store: Store, stream: Any) -> None:
     assert await store.outcomes.complete(stream.job_id) is JobState.FAILED
 
 
-async def _renew_stream(store: Store, stream: Any) -> None:
-    await store.ingest.renew_stream(stream, 30.0)
-
-
-async def _is_still_held(store: Store, stream: Any) -> None:
-    assert await store.ingest.lease_stream(stream.job_id, "other", 30.0) is None
-
-
-SCENARIOS.append(Scenario("renew_stream", _held_stream, _renew_stream, _is_still_held))
-
-
 async def _walked_stream(store: Store) -> Any:
     stream = await lease_stream(store, await make_job(store))
     await ingest(store, stream, records(1))
@@ -368,23 +356,22 @@ async def _fresh(store: Store) -> int:
     return await filled_job(store, 3, 12)
 
 
-async def _expired(store: Store, deaths: int, again: bool, items: int) -> int:
-    """A lease that just ran out, of a range that killed its worker this many times before."""
+async def _doomed(store: Store, deaths: int, again: bool, items: int) -> int:
+    """A range that killed its worker this many times before, and now has another."""
     job_id = await filled_job(store, items)
     if again:
         await settle(store, await claim_one(store, job_id), PENDING)
     for _ in range(deaths):
         await crash(store, job_id)
     assert len(await claim(store, job_id, worker="doomed")) == 1
-    await expire(store)
     return job_id
 
 
-EXPIRED: list[Callable[[Store], Awaitable[int]]] = [
-    lambda store: _expired(store, 0, False, 4),
-    lambda store: _expired(store, 1, False, 12),
-    lambda store: _expired(store, 1, True, 3),
-    lambda store: _expired(store, 4, False, 1),
+DOOMED: list[Callable[[Store], Awaitable[int]]] = [
+    lambda store: _doomed(store, 0, False, 4),
+    lambda store: _doomed(store, 1, False, 12),
+    lambda store: _doomed(store, 1, True, 3),
+    lambda store: _doomed(store, 4, False, 1),
 ]
 
 
@@ -392,35 +379,38 @@ async def _claim_some(store: Store, job_id: int) -> None:
     await claim(store, job_id, 5)
 
 
-async def _rescue(store: Store, job_id: int) -> None:
-    await store.leases.rescue()
+async def _free_left_behind(store: Store, job_id: int) -> None:
+    await store.workers.free_left_behind()
 
 
-async def _return_leases(store: Store, job_id: int) -> None:
-    await store.leases.return_leases("doomed")
+async def _stop_worker(store: Store, job_id: int) -> None:
+    await store.workers.stop_worker("doomed")
 
 
 async def _lose_worker(store: Store, job_id: int) -> None:
-    if not await store.workers.see_worker("doomed"):
+    if await store.workers.beat("doomed") is None:
         await store.workers.add_worker("doomed", "host", 1, [])
-    await store.workers.free_lost("doomed", 0.0)
+    await store.workers.lose("doomed", gone=True)
+
+
+async def _free_strays(store: Store, job_id: int) -> None:
+    if await store.workers.beat("doomed") is None:
+        await store.workers.add_worker("doomed", "host", 1, [])
+    strays = await store.workers.beat("doomed")
+    assert await store.workers.beat("doomed", strays=strays or set()) == set()
 
 
 SCENARIOS.append(Scenario("claim", _fresh, _claim_some, drains))
-for expired in EXPIRED:
-    SCENARIOS.append(Scenario("claim", expired, _claim_some, drains))
-    SCENARIOS.append(Scenario("rescue", expired, _rescue, drains))
-    SCENARIOS.append(Scenario("return_leases", expired, _return_leases, drains))
-    SCENARIOS.append(Scenario("free_lost", expired, _lose_worker, drains))
+for doomed in DOOMED:
+    SCENARIOS.append(Scenario("free_left_behind", doomed, _free_left_behind, drains))
+    SCENARIOS.append(Scenario("stop_worker", doomed, _stop_worker, drains))
+    SCENARIOS.append(Scenario("lose", doomed, _lose_worker, drains))
+    SCENARIOS.append(Scenario("beat", doomed, _free_strays, drains))
 
 
 async def _held(store: Store) -> Any:
     job_id = await filled_job(store, 4)
     return await claim_one(store, job_id, 2)
-
-
-async def _renew(store: Store, held: Any) -> None:
-    assert await store.leases.renew([held.lease], 3600) == []
 
 
 async def _release(store: Store, held: Any) -> None:
@@ -431,12 +421,6 @@ async def _claim_drains(store: Store, held: Any) -> None:
     await drains(store, held.lease.job_id)
 
 
-async def _give_back(store: Store, held: Any) -> None:
-    await store.leases.give_back(held.lease.token)
-
-
-SCENARIOS.append(Scenario("renew", _held, _renew, _claim_drains))
-SCENARIOS.append(Scenario("give_back", _held, _give_back, _claim_drains))
 SCENARIOS.append(Scenario("release", _held, _release, _claim_drains))
 
 

@@ -17,7 +17,6 @@ from tests.store.checks import (
     assert_sound,
     fetch,
     filled_job,
-    keep_counters,
     make_job,
     work_off,
 )
@@ -70,7 +69,6 @@ class Fold:
                 await add_counts(tx, job_id, retried=1)  # type: ignore[arg-type]
 
         await store.database.write("test", scatter)
-        await keep_counters(store)
         return job_id
 
     async def act(store: Store, job_id: int) -> None:

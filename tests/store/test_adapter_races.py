@@ -38,13 +38,13 @@ async def start(store: Store, adapter: Adapter, token: str) -> int | None:
 async def test_scanner_that_is_replaced_while_it_creates_the_job_creates_no_second_one(
     store: Store, database_url: str
 ) -> None:
-    """It stood still in the middle of its transaction until its lease had expired."""
+    """It stood still in the middle of its transaction until it was taken for lost."""
     adapter = await watched(store)
-    # As if the time of its lease had passed.
-    assert await adapters_of(store).lease_adapter(adapter, "first", -1.0)
+    assert await adapters_of(store).lease_adapter(adapter, "first")
 
     async def next_scanner() -> Any:
-        assert await adapters_of(store).lease_adapter(adapter, "second", 60.0)
+        await store.workers.stop_worker("first")
+        assert await adapters_of(store).lease_adapter(adapter, "second")
         return await start(store, adapter, "second")
 
     async with stopped(

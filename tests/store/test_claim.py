@@ -19,12 +19,12 @@ from tests.store.checks import (
     claim,
     claim_one,
     execute,
-    expire,
     fetch,
     filled_job,
     ingest,
     keyed,
     lease_stream,
+    lose,
     make_job,
     records,
     seqs_of,
@@ -65,7 +65,7 @@ async def test_each_claim_has_a_token_of_its_own(store: Store) -> None:
     job_id = await filled_job(store, 2, 2)
     tokens = [claimed.lease.token for claimed in await claim(store, job_id)]
     await store.leases.release([claimed.lease for claimed in await claim(store, job_id)])
-    await store.leases.return_leases("one")
+    await store.workers.stop_worker("one")
     tokens += [claimed.lease.token for claimed in await claim(store, job_id)]
     assert len(tokens) == 4 and len(set(tokens)) == 2
 
@@ -139,28 +139,11 @@ async def test_live_lease_cannot_be_claimed(store: Store, other_store: Store) ->
 async def test_claim_takes_an_expired_lease_over_by_itself(store: Store) -> None:
     job_id = await filled_job(store, 3)
     late = await claim_one(store, job_id)
-    await expire(store)
+    await lose(store)
     held = await claim_one(store, job_id, worker="two")
     assert seqs_of(held) == [1, 2, 3] and held.lease.expiries == 1
     assert await settle(store, late) == [late.lease]
     assert await settle(store, held) == []
-
-
-async def test_expired_lease_that_was_not_taken_may_still_settle(store: Store) -> None:
-    job_id = await filled_job(store, 3)
-    held = await claim_one(store, job_id)
-    await expire(store)
-    assert await settle(store, held) == []
-
-
-async def test_renewed_lease_lives_on_and_lost_ones_are_named(store: Store) -> None:
-    job_id = await filled_job(store, 3, 3)
-    kept, lost = await claim(store, job_id)
-    await expire(store)
-    assert await store.leases.renew([kept.lease], 3600) == []
-    await store.leases.rescue()
-    assert await store.leases.renew([kept.lease, lost.lease], 3600) == [lost.lease]
-    assert seqs_of(*await claim(store, job_id, worker="two")) == [4, 5, 6]
 
 
 async def test_released_items_come_back_uncharged(store: Store) -> None:
@@ -188,7 +171,7 @@ async def test_released_range_is_due_after_its_delay_and_says_what_it_waits_for(
 async def test_release_of_a_lost_lease_changes_nothing(store: Store) -> None:
     job_id = await filled_job(store, 5)
     late = await claim_one(store, job_id)
-    await expire(store)
+    await lose(store)
     held = await claim_one(store, job_id, worker="two")
     await store.leases.release([late.lease], 3600)
     assert await settle(store, held) == []
@@ -207,7 +190,7 @@ async def test_two_workers_never_hold_the_same_item(store: Store, other_store: S
     assert sorted(one + two) == list(range(1, 110))
 
 
-async def test_claim_whose_answer_was_lost_is_given_back_by_the_next_one(
+async def test_claim_whose_answer_was_lost_is_freed_by_the_next_sign_of_life(
     store: Store, database_url: str
 ) -> None:
     job_id = await filled_job(store, 4)
@@ -219,19 +202,22 @@ async def test_claim_whose_answer_was_lost_is_given_back_by_the_next_one(
             raise DatabaseGone("the connection was cut")
 
     worker = await open_store(database_url, fault=cut_once)
+    await worker.workers.add_worker("one", "host", 1, [])
     try:
         with pytest.raises(DatabaseGone):
             await claim(worker, job_id, 3)
-        assert seqs_of(*await claim(store, job_id)) == [4]
-        # By one of two slices of the worker that claim at the same time.
-        claims = await asyncio.gather(claim(worker, job_id), claim(worker, job_id))
-        assert sorted(seqs_of(*claims[0], *claims[1], *await claim(worker, job_id))) == [1, 2, 3]
+        assert seqs_of(*await claim(store, job_id, worker="two")) == [4]
+        assert worker.leases.in_flight == set()
+        strays = await worker.workers.beat("one")
+        assert strays is not None and len(strays) == 1
+        assert await worker.workers.beat("one", strays=strays) == set()
+        assert seqs_of(*await claim(worker, job_id)) == [1, 2, 3]
     finally:
         await worker.close()
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_new_records_whose_claim_was_not_answered_are_claimed_by_the_next_one(
+async def test_new_records_whose_claim_was_not_answered_are_freed_by_a_sign_of_life(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id, _ = await store.jobs.open(NewJob("demo", "demo", [], standing=True), "ada")
@@ -245,11 +231,13 @@ async def test_new_records_whose_claim_was_not_answered_are_claimed_by_the_next_
             raise DatabaseGone("the connection was cut")
         return rows
 
+    held: set[str] = set()
+
     async def take() -> list[int]:
         await store.additions.enqueue(Addition("demo", "", [new_item({"n": 1})]))
-        return seqs_of(
-            *await store.leases.claim(job_id, "one", MANY, MEGABYTES, 3600, standing=True)
-        )
+        claims = await store.leases.claim(job_id, "one", MANY, MEGABYTES, standing=True)
+        held.update(claimed.lease.token for claimed in claims)
+        return seqs_of(*claims)
 
     # New records and then the old ranges were looked at: the next claims are of new records only.
     before = [*await take(), *await take()]
@@ -258,6 +246,10 @@ async def test_new_records_whose_claim_was_not_answered_are_claimed_by_the_next_
         with pytest.raises(DatabaseGone):
             await take()
     assert queries == ["claim_arrivals"]
+    await store.workers.add_worker("one", "host", 1, [])
+    tokens = await store.workers.beat("one") or set()
+    (stray,) = tokens - held
+    await store.workers.beat("one", strays={stray})
     assert len({*before, *await take()}) == 4
 
 
@@ -271,11 +263,11 @@ async def test_lease_holders_and_ranges_tell_who_works(store: Store) -> None:
 
 async def test_job_is_runnable_while_something_of_it_is_due(store: Store) -> None:
     job_id = await filled_job(store, 2)
-    assert await store.reads.runnable_jobs(["demo", "other"]) == [(job_id, "UPLOAD", "tester")]
+    assert await store.reads.runnable_jobs(["demo", "other"]) == [(job_id, "UPLOAD", "local")]
     assert await store.reads.runnable_jobs(["other"]) == []
     held = await claim_one(store, job_id)
     assert await store.reads.runnable_jobs(["demo"]) == []
-    await expire(store)
+    await lose(store)
     assert [row[0] for row in await store.reads.runnable_jobs(["demo"])] == [job_id]
     assert await settle(store, held) == []
     assert await store.reads.finishable_jobs() == [job_id]
@@ -324,9 +316,7 @@ async def test_old_ranges_of_a_standing_job_are_passed_over_only_for_a_moment(
         await store.additions.enqueue(addition)
 
     async def take() -> list[str]:
-        claims = await worker.leases.claim(
-            job_id, "one", 1, MEGABYTES, 3600, standing=True, brief=True
-        )
+        claims = await worker.leases.claim(job_id, "one", 1, MEGABYTES, standing=True, brief=True)
         for claimed in claims:
             await settle(worker, claimed)
         return [row[1] for claimed in claims for row in claimed.rows]

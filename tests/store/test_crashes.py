@@ -15,9 +15,9 @@ from tests.store.checks import (
     claim,
     claim_one,
     crash,
-    expire,
     filled_job,
     lease_stream,
+    lose,
     make_job,
     seqs_of,
     settle,
@@ -31,18 +31,20 @@ PENDING = ItemStatus.PENDING
 async def test_first_expiry_charges_no_attempt(store: Store) -> None:
     job_id = await filled_job(store, 20)
     await claim_one(store, job_id)
-    await expire(store)
-    assert await store.leases.rescue() == [job_id]
+    assert await lose(store) == [job_id]
     held = await claim_one(store, job_id)
     assert len(held.rows) == 20
     assert held.lease.expiries == 1 and not held.lease.alone
 
 
-async def test_lease_that_runs_is_not_rescued(store: Store) -> None:
-    job_id = await filled_job(store, 2)
-    held = await claim_one(store, job_id)
-    assert await store.leases.rescue() == []
+async def test_what_a_living_worker_holds_is_not_left_behind(store: Store) -> None:
+    job_id = await filled_job(store, 2, 2)
+    await store.workers.add_worker("one", "host", 1, [])
+    held = await claim_one(store, job_id, 2, "one")
+    other = await claim_one(store, job_id, 2, "unknown")
+    assert await store.workers.free_left_behind() == [job_id]
     assert await settle(store, held) == []
+    assert await settle(store, other) == [other.lease]
 
 
 async def test_second_expiry_cuts_the_range_in_eighths_that_run_alone(store: Store) -> None:
@@ -61,10 +63,10 @@ async def test_second_expiry_cuts_the_range_in_eighths_that_run_alone(store: Sto
 async def test_range_that_runs_alone_is_not_claimed_beside_others(store: Store) -> None:
     job_id = await filled_job(store, 1, 1)
     first, _ = await claim(store, job_id, worker="doomed")
-    await store.leases.return_leases("doomed")
+    await store.workers.stop_worker("doomed")
     again = await claim_one(store, job_id, 1, worker="doomed")
     assert seqs_of(again) == seqs_of(first)
-    await store.leases.return_leases("doomed")
+    await store.workers.stop_worker("doomed")
     claims = await claim(store, job_id)
     assert len(claims) == 1
     assert len(await claim(store, job_id)) == 1
@@ -75,8 +77,7 @@ async def test_finished_part_of_an_expired_range_is_not_cut_up(store: Store) -> 
     await crash(store, job_id)
     held = await claim_one(store, job_id)
     await settle(store, held, only=[1, 2, 3, 4, 5, 6, 7])
-    await expire(store)
-    await store.leases.rescue()
+    await lose(store)
     pieces = []
     while claims := await claim(store, job_id):
         pieces.append(seqs_of(*claims))
@@ -88,8 +89,7 @@ async def test_expired_range_without_open_items_is_dropped(store: Store) -> None
     await crash(store, job_id)
     held = await claim_one(store, job_id)
     await settle(store, held, only=[1, 2])
-    await expire(store)
-    await store.leases.rescue()
+    await lose(store)
     assert await open_console(store).ranges.count(job_id) == 0
     assert await store.outcomes.complete(job_id) is JobState.DONE
 
@@ -111,7 +111,7 @@ async def test_item_that_kills_its_worker_ends_as_a_dead_letter_and_harms_only_i
                 deaths += 1
             else:
                 assert await settle(store, claimed) == []
-        await store.leases.return_leases("one")
+        await store.workers.stop_worker("one")
     ended = await statuses(store, job_id)
     assert ended.pop(killer) is ItemStatus.ERROR
     assert set(ended.values()) == {ItemStatus.DONE}
@@ -138,9 +138,7 @@ async def test_three_outages_make_no_dead_letter_of_an_innocent_item(store: Stor
     for _ in range(3):
         while await claim(store, job_id):
             pass
-        await expire(store)
-        while await store.leases.rescue():
-            pass
+        await lose(store)
     assert await work_off(store, job_id) == 32
     assert await open_console(store).dead_letters.oldest("OPEN", 10) == []
 
@@ -157,7 +155,7 @@ async def test_retried_items_that_crash_are_cut_up_and_quarantined_alike(store: 
             assert held.lease.alone and held.lease.again
             await settle(store, held)
             held = await claim_one(store, job_id)
-        await store.leases.return_leases("one")
+        await store.workers.stop_worker("one")
         await assert_sound(store, job_id)
     await work_off(store, job_id)
     ended = await statuses(store, job_id)
@@ -180,8 +178,8 @@ async def test_supervisor_returns_only_what_its_worker_held(store: Store) -> Non
     job_id = await filled_job(store, 6)
     await claim_one(store, job_id, 2, worker="dead")
     alive = await claim_one(store, job_id, 2, worker="alive")
-    assert await store.leases.return_leases("dead") == [job_id]
-    assert await store.leases.return_leases("dead") == []
+    assert await store.workers.stop_worker("dead") == [job_id]
+    assert await store.workers.stop_worker("dead") == []
     assert await settle(store, alive) == []
     assert sorted(seqs_of(*await claim(store, job_id))) == [1, 2, 5, 6]
 
@@ -190,8 +188,8 @@ async def test_expired_stream_lease_is_free_for_the_next(store: Store) -> None:
     job_id = await make_job(store)
     await lease_stream(store, job_id, "dead")
     assert await store.reads.discovering_jobs(["demo"]) == []
-    await expire(store)
-    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD", "tester")]
+    await lose(store)
+    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD", "local")]
     await lease_stream(store, job_id, "next")
 
 

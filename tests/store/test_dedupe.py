@@ -146,10 +146,10 @@ async def test_cap_counts_new_items_and_not_known_ones(store: Store) -> None:
 async def test_page_sent_again_moves_no_key(store: Store) -> None:
     stream = await _stream(store)
     page = page_of(stream, keyed("a", "b"))
-    await store.ingest.ingest(stream, page, "walker", 60, PLAIN)
+    await store.ingest.ingest(stream, page, "walker", PLAIN)
     await settle(store, await claim_one(store, stream.job_id), ItemStatus.ERROR)
     before = await _key(store, "a")
-    again = await store.ingest.ingest(stream, page, "walker", 60, PLAIN)
+    again = await store.ingest.ingest(stream, page, "walker", PLAIN)
     assert again.accepted == 0
     assert await _key(store, "a") == before
 

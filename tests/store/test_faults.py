@@ -54,8 +54,11 @@ def test_points_are_read_from_the_source() -> None:
         "add_range", "count", "add_decision", "commit", "committed",
     }  # fmt: skip
     assert POINTS["claim"] >= {
-        "lease_ranges", "add_leased_range", "cut_range", "free_range", "quarantine_item",
-        "add_dead_letter", "count", "drop_range",
+        "lease_ranges", "add_leased_range", "cut_range",
+    }  # fmt: skip
+    assert POINTS["lose"] >= {
+        "free_range", "quarantine_item", "add_dead_letter", "count", "drop_range",
+        "drop_streams_of_worker", "free_exports_of", "drop_duties",
     }  # fmt: skip
     assert POINTS["ingest"] >= {
         "advance_stream", "add_stream_page", "copy items", "add_range", "add_keys", "move_keys",

@@ -26,7 +26,7 @@ async def other_worker(database_url: str) -> AsyncIterator[Store]:
 
 
 async def _reserve(store: Store, worker: str, want: int = 5, horizon: float = 60) -> Reservation:
-    return await store.gates.reserve("api", worker, Want(want, want, horizon, 0.1, 30))
+    return await store.gates.reserve("api", worker, Want(want, want, horizon, 0.1))
 
 
 async def _now(store: Store) -> object:
@@ -135,9 +135,9 @@ async def test_places_of_a_worker_that_stopped_or_vanished_are_free(store: Store
     await _reserve(store, "one", want=4)
     await store.workers.stop_worker("one")
     assert (await _reserve(store, "two", want=4)).slots == 4
-    await execute(store, "update gate_holds set expires_at = @after(-1.0)")
+    await store.gates.leave_gate("api", "two")
     assert (await _reserve(store, "three", want=4)).slots == 4
-    await store.leases.return_leases("three")
+    await store.workers.stop_worker("three")
     assert await fetch(store, "select 1 from gate_holds where worker = 'three'") == []
 
 
@@ -161,7 +161,7 @@ async def test_host_may_only_slow_a_gate_down(store: Store) -> None:
 
 
 async def _costing(store: Store, worker: str, *costs: float) -> Reservation:
-    return await store.gates.reserve("api", worker, Want(5, 5, 60, 0.1, 30, costs=costs))
+    return await store.gates.reserve("api", worker, Want(5, 5, 60, 0.1, costs=costs))
 
 
 async def test_budget_is_shared_by_two_workers(store: Store, other_worker: Store) -> None:
@@ -216,7 +216,7 @@ async def test_passes_of_all_workers_are_added_up(store: Store, other_worker: St
 
 async def test_places_are_shared_by_the_weight_of_the_work(store: Store) -> None:
     await store.gates.declare(Gate("api", concurrency=9))
-    urgent, patient = Want(9, 9, 60, 0.1, 30, weight=8), Want(9, 9, 60, 0.1, 30, weight=1)
+    urgent, patient = Want(9, 9, 60, 0.1, weight=8), Want(9, 9, 60, 0.1, weight=1)
     assert (await store.gates.reserve("api", "patient", patient)).slots == 9
     assert (await store.gates.reserve("api", "urgent", urgent)).wait > 0
     assert (await store.gates.reserve("api", "patient", patient)).slots == 1
@@ -229,12 +229,12 @@ async def _times_given_way(store: Store, holder: int, waiter: int) -> int:
     times = 0
     for number in range(90):
         holds, waits = f"holder {number}", f"waiter {number}"
-        want = [Want(1, 1, 60, 0.1, 30, weight=weight) for weight in (holder, waiter)]
+        want = [Want(1, 1, 60, 0.1, weight=weight) for weight in (holder, waiter)]
         assert (await store.gates.reserve("one", holds, want[0])).slots == 1
         assert (await store.gates.reserve("one", waits, want[1])).wait > 0
         times += (await store.gates.reserve("one", holds, want[0])).wait > 0
         for worker in (holds, waits):
-            await store.gates.keep_slots("one", worker, 0, -1.0)
+            await store.gates.leave_gate("one", worker)
     return times
 
 

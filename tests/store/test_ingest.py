@@ -14,12 +14,12 @@ from holdfast.store import Store
 from tests.store.checks import (
     assert_takes_no_page,
     claim_one,
-    expire,
     fetch,
     filled_job,
     ingest,
     items_of,
     lease_stream,
+    lose,
     make_job,
     page_of,
     records,
@@ -83,9 +83,9 @@ async def test_page_sent_again_after_a_lost_reply_changes_nothing(store: Store) 
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
     page = page_of(stream, records(3))
-    await store.ingest.ingest(stream, page, "walker", 60)
+    await store.ingest.ingest(stream, page, "walker")
     before = await rows_written(store, job_id)
-    again = await store.ingest.ingest(stream, page, "walker", 60)
+    again = await store.ingest.ingest(stream, page, "walker")
     assert (again.accepted, again.state) == (0, StreamState.RUNNING)
     assert await rows_written(store, job_id) == before
 
@@ -94,8 +94,8 @@ async def test_last_page_sent_again_says_that_the_stream_is_complete(store: Stor
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
     page = page_of(stream, records(3), end=True)
-    await store.ingest.ingest(stream, page, "walker", 60)
-    again = await store.ingest.ingest(stream, page, "walker", 60)
+    await store.ingest.ingest(stream, page, "walker")
+    again = await store.ingest.ingest(stream, page, "walker")
     assert (again.accepted, again.state) == (0, StreamState.COMPLETE)
 
 
@@ -103,7 +103,7 @@ async def test_worker_that_lost_its_stream_writes_nothing(store: Store) -> None:
     job_id = await make_job(store)
     late = await lease_stream(store, job_id, "late")
     await ingest(store, late, records(2))
-    await expire(store)
+    await lose(store)
     holder = await lease_stream(store, job_id, "holder")
     await assert_takes_no_page(store, late)
     await ingest(store, holder, records(2))
@@ -115,7 +115,7 @@ async def test_held_stream_is_not_leased_again(store: Store) -> None:
     first = await lease_stream(store, job_id, "one")
     second = await lease_stream(store, job_id, "two")
     assert {first.source, second.source} == {"north", "south"}
-    assert await store.ingest.lease_stream(job_id, "three", 60) is None
+    assert await store.ingest.lease_stream(job_id, "three") is None
     await store.ingest.release_stream(first)
     assert (await lease_stream(store, job_id, "three")).source == first.source
 
@@ -128,7 +128,7 @@ async def test_released_stream_waits_for_its_delay_and_keeps_its_failure(store: 
     view = (await store.streams.of_job(job_id))[0]
     assert (view.state, view.failures, view.error) == ("RUNNING", 1, "502 from the source")
     assert not view.due
-    assert await store.ingest.lease_stream(job_id, "walker", 60) is None
+    assert await store.ingest.lease_stream(job_id, "walker") is None
 
 
 async def test_page_taken_forgets_earlier_failures(store: Store) -> None:
@@ -144,7 +144,7 @@ async def test_page_taken_forgets_earlier_failures(store: Store) -> None:
 async def test_release_by_a_worker_that_lost_the_stream_changes_nothing(store: Store) -> None:
     job_id = await make_job(store)
     late = await lease_stream(store, job_id, "late")
-    await expire(store)
+    await lose(store)
     await lease_stream(store, job_id, "holder")
     await store.ingest.release_stream(late, 3600, "late")
     await store.ingest.fail_stream(late, "late")
@@ -271,14 +271,14 @@ async def test_page_that_cannot_be_written_leaves_no_trace(store: Store) -> None
     before = await rows_written(store, job_id), await store.streams.of_job(job_id)
     broken = [*records(2), records(1)[0]._replace(input=None)]  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"(?i)null|none"):
-        await store.ingest.ingest(stream, page_of(stream, broken), "walker", 60)
+        await store.ingest.ingest(stream, page_of(stream, broken), "walker")
     assert (await rows_written(store, job_id), await store.streams.of_job(job_id)) == before
 
 
 async def test_dead_workers_streams_are_free_at_once(store: Store) -> None:
     job_id = await make_job(store)
     dead = await lease_stream(store, job_id, "dead")
-    await store.leases.return_leases("dead")
+    await store.workers.stop_worker("dead")
     await lease_stream(store, job_id, "next")
     await assert_takes_no_page(store, dead)
 
@@ -299,4 +299,4 @@ async def test_stale_copy_of_a_stream_lease_cannot_advance_it(store: Store) -> N
     for _ in range(2):
         await ingest(store, stream, records(1))
     with pytest.raises(LeaseLost):
-        await store.ingest.ingest(stale, page_of(stale, records(1)), "walker", 60)
+        await store.ingest.ingest(stale, page_of(stale, records(1)), "walker")

@@ -113,7 +113,7 @@ async def test_paused_job_gives_nothing_out_but_takes_results(store: Store) -> N
 async def test_paused_job_leases_no_stream(store: Store) -> None:
     job_id = await make_job(store)
     await store.jobs.pause(job_id, "tester")
-    assert await store.ingest.lease_stream(job_id, "walker", 60) is None
+    assert await store.ingest.lease_stream(job_id, "walker") is None
 
 
 async def test_cancel_removes_the_ranges_and_refuses_results_and_pages(store: Store) -> None:
@@ -279,10 +279,10 @@ async def test_kill_switch_stops_claims_and_streams_and_says_so(store: Store) ->
 async def test_kill_switch_keeps_streams_from_being_walked(store: Store, scope: str) -> None:
     job_id = await make_job(store, "site")
     await store.jobs.switch(scope, True, "tester")
-    assert await store.ingest.lease_stream(job_id, "walker", 60) is None
+    assert await store.ingest.lease_stream(job_id, "walker") is None
     assert await store.reads.discovering_jobs(["demo"]) == []
     await store.jobs.switch(scope, False, "tester")
-    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD", "tester")]
+    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD", "local")]
     await lease_stream(store, job_id)
 
 
@@ -303,4 +303,4 @@ async def test_ingest_into_a_job_that_is_gone_is_a_lost_lease(store: Store) -> N
     stream = await lease_stream(store, job_id)
     stream.job_id = 4711
     with pytest.raises(LeaseLost):
-        await store.ingest.ingest(stream, page_of(stream, records(1)), "walker", 60)
+        await store.ingest.ingest(stream, page_of(stream, records(1)), "walker")

@@ -364,14 +364,16 @@ async def test_owner_has_at_most_so_many_workers(store: Store, database_url: str
     await limited.close()
 
 
-async def test_duty_is_one_process_until_its_time_runs_out(store: Store) -> None:
-    assert await store.workers.hold_duty("sweep", "one", 60)
-    assert not await store.workers.hold_duty("sweep", "two", 60)
-    assert await store.workers.hold_duty("sweep", "one", 60)
-    await execute(store, "update duties set expires_at = acted_at")
-    assert await store.workers.hold_duty("sweep", "two", 60)
+async def test_duty_is_one_process_as_long_as_it_lives(store: Store) -> None:
+    for name in ("one", "two"):
+        await store.workers.add_worker(name, "host", 1, [])
+    assert await store.workers.hold_duty("sweep", "one")
+    assert not await store.workers.hold_duty("sweep", "two")
+    assert await store.workers.hold_duty("sweep", "one")
+    await store.workers.lose("one", gone=True)
+    assert await store.workers.hold_duty("sweep", "two")
     await store.workers.stop_worker("two")
-    assert await store.workers.hold_duty("sweep", "one", 60)
+    assert await store.workers.hold_duty("sweep", "one")
 
 
 async def test_other_kind_of_slice_has_its_own_message(store: Store) -> None:

@@ -19,13 +19,13 @@ from tests.store.checks import (
     audit_of,
     claim,
     claim_one,
-    expire,
     fetch,
     filled_job,
     finished_job,
     ingest,
     keyed,
     lease_stream,
+    lose,
     make_job,
     records,
     seqs_of,
@@ -81,22 +81,12 @@ async def test_pieces_that_are_not_committed_do_not_escape_a_cancel(
     store: Store, database_url: str
 ) -> None:
     job_id = await filled_job(store, 9)
-    for _ in range(2):
-        await claim_one(store, job_id)
-        await expire(store)
-    await _cancel_during(store, database_url, "claim", job_id, lambda other: claim(other, job_id))
-
-
-async def test_rescued_pieces_that_are_not_committed_do_not_escape_a_cancel(
-    store: Store, database_url: str
-) -> None:
-    job_id = await filled_job(store, 9)
     await claim_one(store, job_id)
-    await expire(store)
-    await store.leases.rescue()
+    await lose(store)
     await claim_one(store, job_id)
-    await expire(store)
-    await _cancel_during(store, database_url, "rescue", job_id, lambda other: other.leases.rescue())
+    await _cancel_during(
+        store, database_url, "stop_worker", job_id, lambda other: other.workers.stop_worker("one")
+    )
 
 
 async def test_page_that_is_not_committed_does_not_escape_a_cancel(
@@ -220,7 +210,7 @@ async def test_stream_is_leased_to_one_of_two(store: Store, database_url: str) -
     job_id = await make_job(store)
 
     async def take(opened: Store) -> StreamLease | None:
-        return await opened.ingest.lease_stream(job_id, "someone", 60)
+        return await opened.ingest.lease_stream(job_id, "someone")
 
     async with stopped(database_url, "lease_stream", "commit", take) as other:
         mine = asyncio.create_task(take(store))
@@ -241,10 +231,12 @@ async def test_two_claims_at_once_share_no_item(store: Store, database_url: str)
         assert len(seqs_of(*await mine)) == 3 and not set(seqs_of(*await mine)) & set(theirs)
 
 
-async def test_expired_lease_is_taken_over_by_one_of_two(store: Store, database_url: str) -> None:
+async def test_range_of_a_lost_worker_is_taken_over_by_one_of_two(
+    store: Store, database_url: str
+) -> None:
     job_id = await filled_job(store, 4)
     await claim_one(store, job_id)
-    await expire(store)
+    await lose(store)
     async with stopped(
         database_url, "claim", "commit", lambda other: claim(other, job_id)
     ) as other:
@@ -257,16 +249,16 @@ async def test_expired_lease_is_taken_over_by_one_of_two(store: Store, database_
 async def test_late_settlement_and_its_takeover_do_not_both_count(
     store: Store, database_url: str
 ) -> None:
+    """The worker is taken for lost while its settlement is on its way."""
     job_id = await filled_job(store, 4)
     late = await claim_one(store, job_id)
-    await expire(store)
     async with stopped(
         database_url, "settle", "commit", lambda other: settle(other, late)
     ) as other:
-        mine = asyncio.create_task(claim(store, job_id, worker="two"))
-        await until_blocked(store, mine)
+        losing = asyncio.create_task(lose(store, "one"))
         assert await other.go_on() == []
-        assert seqs_of(*await mine) == []
+        await losing
+        assert seqs_of(*await claim(store, job_id, worker="two")) == []
     assert await status_counts(store, job_id) == {"DONE": 4}
 
 
@@ -468,8 +460,7 @@ async def test_workers_and_sweepers_at_once_finish_every_item_once(
 
     async def sweep(opened: Store) -> None:
         for _ in range(10):
-            await opened.leases.rescue()
-            await opened.leases.return_leases("nobody")
+            await opened.workers.stop_worker("nobody")
             for job_id in job_ids:
                 await opened.outcomes.complete(job_id)
 

@@ -168,7 +168,7 @@ async def test_range_that_is_being_worked_loses_only_what_is_settled(store: Stor
     await age(store, "outcomes", "updated_at", "true")
     assert await remove_old(store) == 1
     await assert_sound(store, job_id)
-    await store.leases.return_leases("one")  # the worker dies
+    await store.workers.stop_worker("one")  # the worker dies
     again = await claim_one(store, job_id)
     assert seqs_of(again) == rest
     await settle(store, again)

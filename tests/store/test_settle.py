@@ -16,9 +16,9 @@ from tests.store.checks import (
     claim,
     claim_one,
     execute,
-    expire,
     fetch,
     filled_job,
+    lose,
     outcome_of,
     rows_written,
     seqs_of,
@@ -83,7 +83,7 @@ async def test_part_of_an_again_range_is_settled_and_the_rest_comes_back(store: 
 async def test_worker_that_lost_its_lease_writes_nothing(store: Store) -> None:
     job_id = await filled_job(store, 3)
     late = await claim_one(store, job_id)
-    await expire(store)
+    await lose(store)
     await claim_one(store, job_id, worker="two")
     before = await rows_written(store, job_id)
     assert await settle(store, late) == [late.lease]

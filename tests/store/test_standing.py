@@ -9,7 +9,6 @@ from holdfast.store import NewJob, NewStream, Store
 from tests.store.checks import (
     fetch,
     ingest,
-    keep_counters,
     lease_stream,
     records,
     state_of,
@@ -71,7 +70,6 @@ async def test_folding_keeps_the_sums_and_the_time_of_the_last_change(store: Sto
         await ingest(store, stream, records(1))
     latest = "select max(updated_at) from counters where job_id = :j"
     before = await fetch(store, latest, j=job_id)
-    await keep_counters(store)
     await store.counter_rows.fold()
     assert await fetch(store, latest, j=job_id) == before
     rows = await fetch(store, "select accepted from counters where job_id = :j", j=job_id)

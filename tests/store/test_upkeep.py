@@ -6,9 +6,11 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from holdfast.console import open_console
+from holdfast.console.exports import NewExport
+from holdfast.pipeline import Gate
 from holdfast.store import Store
 from holdfast.store.schedules import DueSchedule
-from tests.store.checks import claim_one, execute, fetch, filled_job
+from tests.store.checks import claim_one, execute, fetch, filled_job, lease_stream, make_job
 from tests.store.scenarios import SCHEDULED
 
 PAST = datetime(2026, 1, 1, 3, 0, 0, 123000, tzinfo=UTC)
@@ -18,15 +20,15 @@ FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 async def test_worker_is_alive_until_it_stops_or_is_not_seen(store: Store) -> None:
     await store.workers.add_worker("one", "host", 42, ["prices", "posts"])
     await store.workers.add_worker("two", "host", 43, [])
-    alive = await store.workers.live(30)
+    alive = await store.workers.live()
     assert [(worker["name"], worker["pipelines"]) for worker in alive] == [
         ("one", ["prices", "posts"]), ("two", []),
     ]  # fmt: skip
     await store.workers.stop_worker("two")
     await execute(store, "update workers set seen_at = @after(-60.0)")
-    assert await store.workers.live(30) == []
-    await store.workers.see_worker("one")
-    assert [worker["name"] for worker in await store.workers.live(30)] == ["one"]
+    assert await store.workers.live() == []
+    await store.workers.beat("one")
+    assert [worker["name"] for worker in await store.workers.live()] == ["one"]
 
 
 async def test_workers_of_yesterday_are_forgotten(store: Store) -> None:
@@ -93,24 +95,55 @@ async def test_removed_schedule_is_gone(store: Store) -> None:
 
 
 async def test_worker_last_seen_before_the_clock_was_set_back_is_lost(store: Store) -> None:
-    """Its leases would last as long as the jump."""
+    """What it holds would be its own as long as the jump."""
     job_id = await filled_job(store, 3)
     for name in ("one", "two"):
         await store.workers.add_worker(name, "host", 1, [])
-    claimed = await claim_one(store, job_id, worker="one")
+    await claim_one(store, job_id, worker="one")
     await execute(store, "update workers set seen_at = @after(3600) where name = 'one'")
-    ahead = "update ranges set expires_at = @after(3600) where id = :id"
-    await execute(store, ahead, id=claimed.lease.range_id)
-    assert await store.workers.lost("two", 30.0) == ["one"]
-    assert await store.workers.free_lost("one", 30.0) == [job_id]
+    assert await store.workers.silent("two") == ["one"]
+    assert await store.workers.lose("one") == [job_id]
     assert await claim_one(store, job_id, worker="two")
-    assert await store.workers.lost("two", 30.0) == []
+    assert await store.workers.silent("two") == []
 
 
-async def test_duty_held_before_the_clock_was_set_back_passes_to_the_next(store: Store) -> None:
-    assert await store.workers.hold_duty("sweep", "one", 60.0)
-    assert not await store.workers.hold_duty("sweep", "two", 60.0)
-    ahead = "update duties set acted_at = @after(3600), expires_at = @after(3660)"
-    await execute(store, ahead)
-    assert await store.workers.hold_duty("sweep", "two", 60.0)
-    assert not await store.workers.hold_duty("sweep", "one", 60.0)
+async def test_worker_counts_as_lost_after_the_time_that_it_said(store: Store) -> None:
+    for name, seconds in (("quick", 5.0), ("slow", 90.0)):
+        await store.workers.add_worker(name, "host", 1, [], lost_after_seconds=seconds)
+    await execute(store, "update workers set seen_at = @after(-30)")
+    assert await store.workers.silent("observer") == ["quick"]
+    assert await store.workers.lose("slow") is None
+    assert [worker["name"] for worker in await store.workers.live()] == ["slow"]
+    await store.workers.beat("quick", 45.0)
+    await execute(store, "update workers set seen_at = @after(-30)")
+    assert await store.workers.silent("observer") == []
+
+
+async def test_claim_whose_answer_was_lost_is_freed_by_the_next_sign_of_life(store: Store) -> None:
+    job_id = await filled_job(store, 3, 3)
+    await store.workers.add_worker("one", "host", 1, [])
+    kept = await claim_one(store, job_id, 3, "one")
+    stray = await claim_one(store, job_id, 3, "one")
+    tokens = {kept.lease.token, stray.lease.token}
+    assert await store.workers.beat("one") == tokens
+    assert await store.workers.beat("one", strays={stray.lease.token}) == {kept.lease.token}
+    again = await claim_one(store, job_id, 3, "two")
+    assert (again.lease.lo, again.lease.expiries) == (stray.lease.lo, 0)
+
+
+async def test_everything_that_a_lost_worker_held_is_free(store: Store) -> None:
+    console, job_id = open_console(store), await filled_job(store, 3)
+    await store.workers.add_worker("one", "host", 1, [])
+    await claim_one(store, job_id, worker="one")
+    export_id = await console.exports.add_export(NewExport("tester", job_id, "csv", (), True, {}))
+    assert await console.exports.lease_export(export_id, "one")
+    assert await store.workers.hold_duty("sweep", "one")
+    await store.gates.declare(Gate("api", concurrency=4))
+    await store.gates.keep_slots("api", "one", 3)
+    stream = await lease_stream(store, await make_job(store), "one")
+    assert await store.workers.lose("one", gone=True) == [job_id]
+    assert await claim_one(store, job_id, worker="two")
+    assert await console.exports.lease_export(export_id, "two")
+    assert await store.workers.hold_duty("sweep", "two")
+    assert await fetch(store, "select 1 from gate_holds") == []
+    assert await store.ingest.lease_stream(stream.job_id, "two") is not None

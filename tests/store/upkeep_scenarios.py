@@ -45,7 +45,7 @@ async def _declare(store: Store, name: str) -> None:
 
 
 async def _reserve(store: Store, name: str) -> None:
-    assert (await store.gates.reserve(name, "one", Want(3, 3, 60, 0.1, 30))).starts
+    assert (await store.gates.reserve(name, "one", Want(3, 3, 60, 0.1))).starts
 
 
 async def _add_worker(store: Store, name: str) -> None:
@@ -77,12 +77,12 @@ simple_scenario(
 simple_scenario("reserve_gate", _reserve, *GATE, _declare)
 simple_scenario(
     "reserve_gate",
-    lambda store, name: store.gates.reserve(name, "one", Want(1, 1, 1, 0.1, 30)),
+    lambda store, name: store.gates.reserve(name, "one", Want(1, 1, 1, 0.1)),
     *GATE,
 )
 simple_scenario(
     "reserve_gate",
-    lambda store, name: store.gates.reserve(name, "one", Want(1, 1, 60, 0.1, 30, costs=[5.0])),
+    lambda store, name: store.gates.reserve(name, "one", Want(1, 1, 60, 0.1, costs=[5.0])),
     *GATE,
     lambda store, name: store.gates.declare(Gate(name, requests=10, units=100)),
 )
@@ -106,12 +106,19 @@ simple_scenario("forget_passes", lambda store, _: store.gates.forget_passes(), *
 simple_scenario("close_gate", lambda store, name: store.gates.close(name, 9, "busy"), *GATE)
 simple_scenario("slow_gate", lambda store, name: store.gates.slow_down(name, 9.0), *GATE)
 simple_scenario(
-    "keep_slots", lambda store, name: store.gates.keep_slots(name, "one", 1, 9.0), *GATE, _declare
+    "keep_slots", lambda store, name: store.gates.keep_slots(name, "one", 1), *GATE, _declare
+)
+simple_scenario(
+    "leave_gate",
+    lambda store, name: store.gates.leave_gate(name, "one"),
+    "gate_holds",
+    "gate",
+    0,
+    _declare,
+    lambda store, name: store.gates.keep_slots(name, "one", 1),
 )
 simple_scenario("add_worker", _add_worker, *WORKER)
-simple_scenario(
-    "see_worker", lambda store, name: store.workers.see_worker(name), *WORKER, _add_worker
-)
+simple_scenario("beat", lambda store, name: store.workers.beat(name), *WORKER, _add_worker)
 simple_scenario(
     "stop_worker", lambda store, name: store.workers.stop_worker(name), *WORKER, _add_worker
 )

@@ -59,6 +59,7 @@ ROUTERS = (
     flags, ingestion, audit, events, overview, health,
 )  # fmt: skip
 
+_LOST_SECONDS = 2.0
 _LOOK_SECONDS = 0.5
 _CLEAN_UP_SECONDS = 600.0
 _SCAN_SECONDS = 1.0
@@ -119,12 +120,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     runners, console, log = parts.runners, parts.console, parts.log
 
     async def clear_leftovers() -> None:
-        await runners.leftovers.clear(parts.clock.now(), _CLEAN_UP_SECONDS * 2)
+        await runners.leftovers.clear(parts.clock.now())
 
     loops = [
         every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
         every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
         every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
+        every(_LOST_SECONDS, runners.lost_workers.free, log, "lost workers"),
         every(_LOOK_SECONDS, parts.deletions.look, log, "delete"),
         every(_LOOK_SECONDS, parts.feed.read, log, "live"),
         every(_COUNT_SECONDS, parts.item_lists.measure_pending, log, "pending items"),

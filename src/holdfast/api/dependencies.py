@@ -26,6 +26,7 @@ from holdfast.console.operation_runner import OperationRunner
 from holdfast.console.second_factors import SecondFactors
 from holdfast.console.upload_runner import UploadRunner
 from holdfast.engine.control import Control
+from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.own_files import OwnFiles
 from holdfast.engine.worker import Worker
 from holdfast.observe.health import HealthOptions
@@ -43,7 +44,6 @@ class ApiOptions:
     health: HealthOptions
     max_upload_bytes: int
     session_seconds: float
-    worker_lost_seconds: float
     backfill_enabled: bool
 
 
@@ -55,6 +55,7 @@ class Runners:
     operations: OperationRunner
     exports: ExportWriter
     leftovers: FileLeftovers
+    lost_workers: LostWorkers
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,7 @@ async def _detail(item: dict[str, Any], job: Job, parts: Parts) -> ItemDetail:
         )
         for event in await parts.console.audit.of_item(job.id, seq)
     ]
-    reason = await why_item_waits(parts.console, job, item, parts.options.worker_lost_seconds)
+    reason = await why_item_waits(parts.console, job, item)
     status, code, message = _status_of(item, job)
     return ItemDetail(
         job_id=job.id,

@@ -218,9 +218,7 @@ async def pace_changes(
 async def describe_job(job: Job, person: Person, parts: Parts) -> JobShape:
     (counted,) = await parts.console.jobs.counted([job])
     parts.rates.observe(counted)
-    reason = await why_not_running(
-        parts.console, job, parts.options.worker_lost_seconds, parts.options.backfill_enabled
-    )
+    reason = await why_not_running(parts.console, job, parts.options.backfill_enabled)
     shape = job_shape(counted, person, parts.rates)
     if reason is not None:
         shape.why = Why(kind=reason.kind, text=reason.text, until=reason.until)

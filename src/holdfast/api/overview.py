@@ -45,7 +45,7 @@ class Overview(Shape):
 
 @router.get("/workers", summary="List the live workers")
 async def workers(person: Someone, parts: PartsOf) -> WorkerList:
-    workers = await parts.store.workers.live(parts.options.worker_lost_seconds)
+    workers = await parts.store.workers.live()
     shown = WorkerShape.model_fields
     return WorkerList(
         workers=[WorkerShape(**{name: worker[name] for name in shown}) for worker in workers]
@@ -56,7 +56,7 @@ async def workers(person: Someone, parts: PartsOf) -> WorkerList:
 async def overview(person: Someone, parts: PartsOf) -> Overview:
     """Totals only; no records."""
     reads = parts.store.reads
-    live = await parts.store.workers.live(parts.options.worker_lost_seconds)
+    live = await parts.store.workers.live()
     backlog = [
         Backlog(pipeline=pipeline, open=depth, oldest_seconds=age)
         for pipeline, depth, age in await reads.queue_depth()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import structlog
@@ -37,7 +37,9 @@ from holdfast.console.live import Feed, Rates
 from holdfast.console.new_jobs import NewJobs
 from holdfast.console.operation_runner import OperationRunner
 from holdfast.console.upload_runner import UploadRunner, UploadRunnerParts
+from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.presence import present
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker, WorkerParts
@@ -51,12 +53,14 @@ async def opened_parts(
     settings: Settings, pipelines: Mapping[str, Pipeline], host: str = "127.0.0.1"
 ) -> AsyncIterator[Parts]:
     metrics = metrics_of(pipelines.values())
-    async with opened_store(settings, metrics) as store:
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings, metrics))
         console = open_console(store, settings.quotas)
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
         walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
         backpressure = Backpressure(store, settings.rules.backlog_max_items, clock, metrics)
         library = file_library(settings, console)
+        name = await stack.enter_async_context(present(store, worker_name()))
         flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
         new_worker = _worker_factory(settings, pipelines, walk)
         new_jobs = NewJobs(console, pipelines, library, flags, backpressure, new_worker, log)
@@ -76,7 +80,7 @@ async def opened_parts(
             item_lists=ItemLists(console, clock, metrics, log),
             rates=rates,
             feed=Feed(console, rates, clock),
-            runners=_runners(settings, pipelines, console, library, walk),
+            runners=_runners(settings, pipelines, console, library, walk, name),
             kickoffs=asyncio.Semaphore(_KICKOFFS),
             options=_api_options(settings, host),
             secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
@@ -108,9 +112,10 @@ def _runners(
     console: Console,
     library: FileLibrary,
     walk: WalkParts,
+    name: str,
 ) -> Runners:
     uploads = UploadParts(walk, settings.ingest)
-    name, access = worker_name(), library.access
+    access = library.access
     return Runners(
         uploads=UploadRunner(
             UploadRunnerParts(console, pipelines, library, uploads, worker_name, walk.log)
@@ -118,6 +123,7 @@ def _runners(
         operations=OperationRunner(console, pipelines, settings.retry, worker_name, walk.log),
         exports=ExportWriter(console, access, worker_name, walk.clock, walk.log),
         leftovers=FileLeftovers(console, access, name, walk.log),
+        lost_workers=LostWorkers(walk.store, name, walk.log),
     )
 
 
@@ -129,6 +135,5 @@ def _api_options(settings: Settings, host: str) -> ApiOptions:
         health=settings.health,
         max_upload_bytes=settings.files.max_upload_bytes,
         session_seconds=settings.sessions.seconds,
-        worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.rules.backfill_enabled,
     )

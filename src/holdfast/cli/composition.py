@@ -115,7 +115,6 @@ def table_limits(settings: Settings) -> dict[str, Any]:
 
 def discover_limits(settings: Settings) -> DiscoverLimits:
     return DiscoverLimits(
-        lease_seconds=settings.stale_stream_seconds,
         max_input_bytes=settings.items.max_input_bytes,
         max_failures=settings.retry.max_attempts_error,
         page_seconds=settings.discover_timeout_seconds,
@@ -178,7 +177,7 @@ def retention_of(settings: Settings, store: Store, log: Any) -> Retention:
 def upkeep_limits(settings: Settings) -> UpkeepLimits:
     return UpkeepLimits(
         sweep_seconds=settings.sweep_seconds,
-        worker_lost_seconds=settings.worker_lost_seconds,
+        lost_after_seconds=settings.claim.lock_floor_seconds,
         message_lost_seconds=settings.message_lost_seconds,
         announces=settings.broker_url is not None,
     )

@@ -14,6 +14,7 @@ from holdfast.cli.arguments import JSON
 from holdfast.cli.composition import file_access
 from holdfast.cli.opening import opened_store, run_async
 from holdfast.cli.output import console, print_json, text_cell
+from holdfast.clock import duration_text
 from holdfast.configuration import Settings, every_setting, load_settings
 from holdfast.errors import DatabaseGone, FilesGone, UserError
 from holdfast.extension import PARTS, installed
@@ -25,6 +26,9 @@ from holdfast.store.migrate import require_current, status
 from holdfast.urls import sqlite_file
 
 _LEAST_FREE_BYTES = 1 << 30
+_OLDEST = "oldest transaction"
+#: As the alert HoldfastOldTransaction has it.
+_OLD_SECONDS = 600.0
 SOMETHING_WRONG = 3
 
 
@@ -76,6 +80,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         ("disk", _space),
         ("schema", _schema),
         ("database", _database),
+        *(() if sqlite_file(settings.database_url) else ((_OLDEST, _oldest_transaction),)),
     )
     for name, check in checks:
         finding = _checked(name, check, settings)
@@ -156,9 +161,30 @@ def _database(settings: Settings) -> Finding:
 
     async def ask() -> tuple[int, int]:
         async with opened_store(settings) as store:
-            live = await store.workers.live(settings.worker_lost_seconds)
+            live = await store.workers.live()
             return len(live), len(await store.reads.kill_switches())
 
     workers, switches = run_async(ask())
     text = f"reachable; {workers} live workers; {switches} kill switches on"
     return Finding("database", True, text)
+
+
+def _oldest_transaction(settings: Settings) -> Finding:
+    async def ask() -> float | None:
+        async with opened_store(settings) as store:
+            return await store.reads.oldest_transaction_seconds()
+
+    return of_oldest_transaction(run_async(ask()))
+
+
+def of_oldest_transaction(seconds: float | None) -> Finding:
+    """`seconds`: for how long it has been open."""
+    if seconds is None:
+        return Finding(_OLDEST, True, "none is open")
+    fix = (
+        "Until it ends, PostgreSQL keeps every row that is deleted, and tables grow. To see whose"
+        " it is: select pid, usename, application_name, query from pg_stat_activity order by"
+        " xact_start limit 1. To end it: select pg_terminate_backend(pid)."
+    )
+    text = f"open for {duration_text(seconds)}"
+    return Finding(_OLDEST, seconds <= _OLD_SECONDS, text, fix)

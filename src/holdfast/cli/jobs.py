@@ -101,9 +101,8 @@ async def _job_details(
     job = await store.reads.job(job_id)
     details = _job_json(job, await store.reads.counters(job_id))
     details["heartbeat_at"] = await open_console(store).jobs.heartbeat(job_id)
-    details["why"] = await why_not_running(
-        open_console(store), job, settings.worker_lost_seconds, settings.rules.backfill_enabled
-    )
+    enabled = settings.rules.backfill_enabled
+    details["why"] = await why_not_running(open_console(store), job, enabled)
     details["streams"] = await store.streams.of_job(job_id)
     details["ranges_count"] = await open_console(store).ranges.count(job_id)
     details["ranges"] = await open_console(store).ranges.of_job(job_id, 20)
@@ -174,9 +173,9 @@ def _print_details(details: dict[str, Any]) -> None:
         count = details["ranges_count"]
         console.print("\n1 range:" if count == 1 else f"\n{count:,} ranges; the first ones:")
         print_table(
-            ("range", "items", "kind", "due", "leased by", "until", "expiries"),
+            ("range", "items", "kind", "due", "leased by", "losses"),
             [(r.id, f"{r.lo}..{r.hi}", "again" if r.again else "fresh", r.available_at, r.worker,
-              r.expires_at, r.expiries) for r in details["ranges"]],
+              r.expiries) for r in details["ranges"]],
             "",
         )  # fmt: skip
     if details["errors"]:

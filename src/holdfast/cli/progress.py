@@ -43,12 +43,9 @@ class Snapshot:
 
 
 class Progress:
-    def __init__(
-        self, store: Store, job_id: int, lost_seconds: float, clock: Clock, console: Console
-    ) -> None:
+    def __init__(self, store: Store, job_id: int, clock: Clock, console: Console) -> None:
         self._store = store
         self._job_id = job_id
-        self._lost_seconds = lost_seconds
         self._clock = clock
         self._console = console
         self._samples: deque[tuple[float, int]] = deque(maxlen=_RATE_WINDOW)
@@ -83,7 +80,7 @@ class Progress:
         try:
             job = await self._store.reads.job(self._job_id)
             counters = await self._store.reads.counters(self._job_id)
-            reason = await why_not_running(open_console(self._store), job, self._lost_seconds)
+            reason = await why_not_running(open_console(self._store), job)
         except DatabaseGone as error:
             if self._last is None:
                 raise

@@ -88,7 +88,7 @@ class JobRun:
         # Its own workers poll; work is announced only if it is left to others.
         announces = False if self._request.work else None
         async with opened_store(self._settings, announces=announces) as store:
-            await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
+            await reap_dead_workers(store)
             job_id = await self._find_or_start(store)
             self._foreground.catch_signals()
             await store.workers.add_worker(
@@ -105,7 +105,6 @@ class JobRun:
             )
 
     async def _leave(self, store: Store) -> None:
-        await store.leases.return_leases(self._name)
         await store.workers.stop_worker(self._name)
 
     async def _unless_stopped(self, conclusion: Coroutine[Any, Any, int]) -> int:
@@ -256,7 +255,7 @@ class JobRun:
     # Doing the work.
 
     async def _ingest_and_work(self, store: Store, job_id: int) -> None:
-        progress = Progress(store, job_id, self._settings.worker_lost_seconds, self._clock, errors)
+        progress = Progress(store, job_id, self._clock, errors)
         await self._foreground.show_while(progress.show(), self._work(store, job_id))
 
     async def _work(self, store: Store, job_id: int) -> None:
@@ -322,9 +321,8 @@ class JobRun:
         if job.state is JobState.CANCELLED:
             errors.print(f"Job {job.id} was cancelled; run the same command to start a new one.")
             return True
-        settings = self._settings
-        lost_seconds, enabled = settings.worker_lost_seconds, settings.rules.backfill_enabled
-        reason = await why_not_running(open_console(store), job, lost_seconds, enabled)
+        enabled = self._settings.rules.backfill_enabled
+        reason = await why_not_running(open_console(store), job, enabled)
         if reason is None:
             return False
         if job.state is not JobState.DONE and self._request.work:

@@ -83,7 +83,7 @@ class _Run:
             self._show_answer(planned.answer)
             if not self._run.work:
                 return 0
-            await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
+            await reap_dead_workers(store)
             self._foreground.catch_signals()
             if await store.reads.unfinished_jobs([self._pipeline.name]):
                 work = self._foreground.work(store, [self._run.reference], self._run.workers)

@@ -52,7 +52,7 @@ async def serve(
         stop_with_supervisor(asyncio.get_running_loop(), _stop_this_process)
     async with opened_parts(settings, pipelines, host) as parts:
         await _refuse_unprotected(parts.store, host)
-        await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
+        await reap_dead_workers(parts.store)
         app = create_app(parts)
         add_pages(app, page_packs(pipelines))
         connections = Connections(_connection_limits(), parts.clock, parts.log)

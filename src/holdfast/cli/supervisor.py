@@ -216,8 +216,7 @@ class WorkerChild:
     async def _return_leases(self) -> bool:
         """Whether the worker held any."""
         try:
-            leases = await self._store.leases.return_leases(self.name)
-            await self._store.workers.stop_worker(self.name)
+            leases = await self._store.workers.stop_worker(self.name)
         except DatabaseGone as error:
             self._log.warning("database.gone", error=str(error))
             return False
@@ -233,13 +232,12 @@ def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
         process.send_signal(number)
 
 
-async def reap_dead_workers(store: Store, lost_seconds: float) -> None:
+async def reap_dead_workers(store: Store) -> None:
     """Frees what dead processes of this host held, so that after kill -9 or a power cut nobody
-    has to wait until their leases expire."""
+    has to wait until they count as lost."""
     host = socket.gethostname()
-    for worker in await store.workers.live(lost_seconds):
+    for worker in await store.workers.not_stopped():
         if worker["host"] == host and not _is_ours(worker["pid"]):
-            await store.leases.return_leases(worker["name"])
             await store.workers.stop_worker(worker["name"])
 
 

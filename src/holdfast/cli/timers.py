@@ -24,6 +24,7 @@ from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock
 from holdfast.configuration import Settings
 from holdfast.engine.control import Control
+from holdfast.engine.presence import present
 from holdfast.engine.upkeep import Upkeep
 from holdfast.pipeline import Pipeline
 from holdfast.tasks import end_tasks
@@ -67,10 +68,10 @@ async def _run_upkeep(
             ended.set()
 
         async def run() -> None:
-            loops = [asyncio.create_task(task) for task in upkeep.loops(SystemClock())]
-            await ended.wait()
-            await end_tasks(loops)
-            await store.workers.stop_worker(holder)
+            async with present(store, holder):
+                loops = [asyncio.create_task(task) for task in upkeep.loops(SystemClock())]
+                await ended.wait()
+                await end_tasks(loops)
 
         if supervised:
             stop_with_supervisor(asyncio.get_running_loop(), ended.set)

@@ -29,7 +29,6 @@ class WaitedFor:
     store: Store
     pipelines: Collection[str]
     only_job: int | None
-    lost_seconds: float
     backfill_enabled: bool
     own: Callable[[], Collection[str]]
 
@@ -75,9 +74,7 @@ class Waiting:
     async def _reason(self, job_id: int) -> Reason | None:
         """None while its own workers are at it."""
         job = await self._jobs.store.reads.job(job_id)
-        reason = await why_not_running(
-            self._console, job, self._jobs.lost_seconds, self._jobs.backfill_enabled
-        )
+        reason = await why_not_running(self._console, job, self._jobs.backfill_enabled)
         if reason is None or reason.kind != _LEASED:
             return reason
         own = self._jobs.own()

@@ -193,8 +193,8 @@ def _waiting(
     job: int | None,
     own: Callable[[], Collection[str]],
 ) -> Waiting:
-    lost, enabled = settings.worker_lost_seconds, settings.rules.backfill_enabled
-    return Waiting(WaitedFor(store, pipelines, job, lost, enabled, own), SystemClock())
+    enabled = settings.rules.backfill_enabled
+    return Waiting(WaitedFor(store, pipelines, job, enabled, own), SystemClock())
 
 
 @asynccontextmanager

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +15,7 @@ from holdfast.console.file_imports import Received
 from holdfast.console.images import IMAGE_LIST, job_name, listed_files
 from holdfast.console.new_jobs import NewJobs
 from holdfast.engine.control import Control, NewUpload, Origin
+from holdfast.engine.presence import present
 from holdfast.errors import (
     DatabaseGone,
     FilesGone,
@@ -27,7 +27,6 @@ from holdfast.errors import (
 )
 from holdfast.files.places.contract import Arrived, FileTrouble, Place, PlaceTrouble
 
-_LEASE_SECONDS = 120.0
 _LONGEST_ERROR = 500
 _LONGEST_FILE_SECONDS = 3600.0
 _MOST_FAILURES_IN_A_ROW = 3
@@ -60,20 +59,23 @@ class AdapterScans:
 
     async def look(self) -> None:
         """Scans what is due. Background work of every process that serves the API."""
-        due = self.console.adapters.due(list(self.new_jobs.pipelines), _LEASE_SECONDS)
+        due = self.console.adapters.due(list(self.new_jobs.pipelines))
         for adapter in await due:
             await self.scan(adapter)
 
     async def scan(self, adapter: Adapter) -> ScanReport:
-        report, token = ScanReport(adapter.name), secrets.token_hex(8)
-        adapters = self.console.adapters
-        if not await adapters.lease_adapter(adapter, token, _LEASE_SECONDS):
+        """The scanner is alive as long as its process gives signs of life under the token."""
+        token = f"scan {secrets.token_hex(8)}"
+        async with present(self.console.store, token):
+            return await self._scan(adapter, token)
+
+    async def _scan(self, adapter: Adapter, token: str) -> ScanReport:
+        report, adapters = ScanReport(adapter.name), self.console.adapters
+        if not await adapters.lease_adapter(adapter, token):
             report.busy = True
             return report
         try:
-            running = _Scan(self, adapter, token, report)
-            async with running.holding():
-                await running.run()
+            await _Scan(self, adapter, token, report).run()
         except (PlaceTrouble, UserError, FilesGone) as trouble:
             message = getattr(trouble, "message", None) or str(trouble)
             report.error = message[:_LONGEST_ERROR]
@@ -107,25 +109,9 @@ class _Scan:
         for file in files:
             if marker and file.name.endswith(marker):
                 continue
-            await self._renew()
+            await self._require_hold()
             is_marked = bool(marker) and f"{file.name}{marker}" in names
             await self._try(place, file, is_marked)
-
-    @asynccontextmanager
-    async def holding(self) -> AsyncIterator[None]:
-        """The adapter stays this scanner's, however long a file takes."""
-        renewing = asyncio.create_task(self._renew_often())
-        try:
-            yield
-        finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
-
-    async def _renew_often(self) -> None:
-        while True:
-            await asyncio.sleep(_LEASE_SECONDS / 4)
-            with suppress(DatabaseGone):
-                await self._renew()
 
     async def _try(self, place: Place, file: Arrived, is_marked: bool) -> None:
         """What is wrong with one file keeps no other waiting. A place that fails again and again
@@ -151,9 +137,8 @@ class _Scan:
         self.report.error = self.report.error or trouble[:_LONGEST_ERROR]
         self.scans.log.warning("adapter.failed", adapter=self.adapter.name, error=trouble)
 
-    async def _renew(self) -> None:
-        adapters = self.scans.console.adapters
-        if not await adapters.renew_adapter(self.adapter, self.token, _LEASE_SECONDS):
+    async def _require_hold(self) -> None:
+        if not await self.scans.console.adapters.is_scanner(self.adapter, self.token):
             raise ScannerReplaced
 
     async def _handle(self, place: Place, file: Arrived, is_marked: bool) -> None:

@@ -145,27 +145,20 @@ class Adapters:
         params = {"adapter_id": adapter.id, "limit": limit}
         return [_file(row) for row in await self._database.fetch("files_of_adapter", params)]
 
-    async def due(self, pipelines: Sequence[str], seconds: float) -> list[Adapter]:
-        """Those that no scanner holds; a lease is of `seconds`."""
-        params = {"pipelines": list(pipelines), "seconds": seconds}
-        rows = await self._database.fetch("due_adapters", params)
+    async def due(self, pipelines: Sequence[str]) -> list[Adapter]:
+        """Those that no scanner holds."""
+        rows = await self._database.fetch("due_adapters", {"pipelines": list(pipelines)})
         return [_adapter(row) for row in rows]
 
     # Scanning. The process that holds the token of an adapter is its only scanner.
 
     @verb
-    async def lease_adapter(
-        self, tx: Transaction, adapter: Adapter, token: str, seconds: float
-    ) -> bool:
-        params = {"id": adapter.id, "token": token, "seconds": seconds}
-        return bool(await tx.take("lease_adapter", params))
+    async def lease_adapter(self, tx: Transaction, adapter: Adapter, token: str) -> bool:
+        return bool(await tx.take("lease_adapter", {"id": adapter.id, "token": token}))
 
-    @verb
-    async def renew_adapter(
-        self, tx: Transaction, adapter: Adapter, token: str, seconds: float
-    ) -> bool:
-        params = {"id": adapter.id, "token": token, "seconds": seconds}
-        return bool(await tx.take("renew_adapter", params))
+    async def is_scanner(self, adapter: Adapter, token: str) -> bool:
+        params = {"id": adapter.id, "token": token}
+        return bool(await self._database.fetch("is_scanner", params))
 
     @verb
     async def release_adapter(

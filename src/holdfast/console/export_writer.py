@@ -22,7 +22,6 @@ from holdfast.files.contract import new_key
 from holdfast.model import Job, JobState, is_idle
 from holdfast.stored_files import EXPORTS
 
-_LEASE_SECONDS = 60.0
 _TELL_SECONDS = 2.0
 _MOST_BYTES = 2**62
 _Tell = Callable[[int], Awaitable[None]]
@@ -49,9 +48,9 @@ class ExportWriter:
         exports = self._console.exports
         for export_id in await exports.to_do():
             name = self._new_name()
-            export = await exports.lease_export(export_id, name, _LEASE_SECONDS)
-            if export is not None:
-                async with present(self._console.store, name):
+            async with present(self._console.store, name):
+                export = await exports.lease_export(export_id, name)
+                if export is not None:
                     await self._write(export, name)
 
     async def _write(self, export: Export, name: str) -> None:
@@ -121,6 +120,6 @@ class ExportWriter:
         if now < self._told_at + _TELL_SECONDS:
             return
         self._told_at = now
-        held = await self._console.exports.renew_export(export.id, name, rows, _LEASE_SECONDS)
+        held = await self._console.exports.note_rows(export.id, name, rows)
         if not held:
             raise LeaseLost(f"export {export.id} is another's")

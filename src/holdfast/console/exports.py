@@ -98,19 +98,15 @@ class Exports:
         return [row[0] for row in await self._database.fetch("exports_to_do")]
 
     @verb
-    async def lease_export(
-        self, tx: Transaction, export_id: int, worker: str, seconds: float
-    ) -> Export | None:
-        params = {"id": export_id, "worker": worker, "seconds": seconds}
-        rows = await tx.take("lease_export", params)
+    async def lease_export(self, tx: Transaction, export_id: int, worker: str) -> Export | None:
+        rows = await tx.take("lease_export", {"id": export_id, "worker": worker})
         return _export(rows[0]) if rows else None
 
     @verb(relaxed=True)
-    async def renew_export(
-        self, tx: Transaction, export_id: int, worker: str, rows: int, seconds: float
-    ) -> bool:
-        params = {"id": export_id, "worker": worker, "rows": rows, "seconds": seconds}
-        return bool(await tx.take("renew_export", params))
+    async def note_rows(self, tx: Transaction, export_id: int, worker: str, rows: int) -> bool:
+        """Says how far the export is; False when another took it over."""
+        params = {"id": export_id, "worker": worker, "rows": rows}
+        return bool(await tx.take("note_rows", params))
 
     @verb
     async def finish_export(

@@ -28,10 +28,10 @@ class FileLeftovers:
         self._log = log
         self._after = {UPLOADS: "", EXPORTS: ""}
 
-    async def clear(self, now: datetime, term_seconds: float) -> None:
+    async def clear(self, now: datetime) -> None:
         await self._access.local.clear(now)
         workers = self._console.store.workers
-        if await workers.hold_duty(_DUTY, self._holder, term_seconds):
+        if await workers.hold_duty(_DUTY, self._holder):
             await self.clear_store(now)
 
     async def clear_store(self, now: datetime) -> None:

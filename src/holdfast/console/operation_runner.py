@@ -33,7 +33,7 @@ from holdfast.store.reprocess import Candidate, Fits
 
 #: What a filter says of items besides their statuses.
 NARROWING = ("code", "since", "until", "values", "rulings")
-_LEASE_SECONDS = 60.0
+_LONGEST_WAIT_SECONDS = 30.0
 _CHUNK = 500
 _DECISIONS = 50  # written in one transaction
 _AT_ONCE = 20
@@ -68,16 +68,16 @@ class OperationRunner:
         for operation_id in await self._console.operations.to_do():
             if len(self._tasks) >= _AT_ONCE or self._stopped.is_set():
                 return
-            name = self._new_name()
-            hold = await self._console.operations.lease(operation_id, name, _LEASE_SECONDS)
-            if hold is not None:
-                task = asyncio.create_task(self._carry_out_present(hold, name))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+            task = asyncio.create_task(self._try(operation_id, self._new_name()))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _carry_out_present(self, hold: Hold, name: str) -> None:
+    async def _try(self, operation_id: int, name: str) -> None:
+        """Carries an operation out, unless another process was first."""
         async with present(self._store, name):
-            await self._carry_out(hold)
+            hold = await self._console.operations.lease(operation_id, name)
+            if hold is not None:
+                await self._carry_out(hold)
 
     async def _carry_out(self, hold: Hold) -> None:
         try:
@@ -257,7 +257,7 @@ class OperationRunner:
         rate = hold.operation.target.get("items_per_second")
         if not rate:
             return
-        seconds = min(items / rate, _LEASE_SECONDS / 2)
+        seconds = min(items / rate, _LONGEST_WAIT_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopped.wait()

@@ -76,11 +76,10 @@ class Chunk(Generic[Following]):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The process that carries out an operation, and how long its lease lasts."""
+    """An operation, and who carries it out."""
 
     operation: Operation
     worker: str
-    seconds: float
 
 
 class Operations:
@@ -127,12 +126,9 @@ class Operations:
         return [row[0] for row in await self._database.fetch("operations_to_do")]
 
     @verb("lease_operation")
-    async def lease(
-        self, tx: Transaction, operation_id: int, worker: str, seconds: float
-    ) -> Hold | None:
-        params = {"id": operation_id, "worker": worker, "seconds": seconds}
-        rows = await tx.take("lease_operation", params)
-        return Hold(_operation(rows[0]), worker, seconds) if rows else None
+    async def lease(self, tx: Transaction, operation_id: int, worker: str) -> Hold | None:
+        rows = await tx.take("lease_operation", {"id": operation_id, "worker": worker})
+        return Hold(_operation(rows[0]), worker) if rows else None
 
     @verb("release_operation")
     async def release(self, tx: Transaction, hold: Hold) -> None:
@@ -236,7 +232,6 @@ async def _step(
     params = {
         "id": operation.id,
         "worker": hold.worker,
-        "seconds": hold.seconds,
         "position": orjson.dumps(dict(position)).decode(),
         "done": done,
         "left": left,

@@ -18,7 +18,6 @@ class RangeView(NamedTuple):
     again: bool
     available_at: datetime | None
     worker: str | None
-    expires_at: datetime | None
     expiries: int
     settled: int
     waiting_for: str | None
@@ -69,9 +68,12 @@ class RangeReads:
         return fields["available_at"], fields["error"]
 
     async def lease_holders(self, job_id: int) -> list[tuple[str, int, datetime | None]]:
-        """Worker, its number of ranges, and until when it holds them."""
+        """Worker, its number of ranges, and when it was last seen."""
         rows = await self._database.fetch("lease_holders", {"job_id": job_id})
-        return [(row["worker"], row["ranges"], parse_instant(row["expires_at"])) for row in rows]
+        return [
+            (row["worker"], row["ranges"], row["seen_at"] and parse_instant(row["seen_at"]))
+            for row in rows
+        ]
 
 
 def _range_view(row: Row) -> RangeView:

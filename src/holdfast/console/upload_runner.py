@@ -104,7 +104,6 @@ class UploadRunner:
                 await self._fail(job_id, name, message[:_MESSAGE_CHARACTERS])
                 parts.log.error("intake.failed", job_id=job_id, exc_info=error)
         finally:
-            await store.leases.return_leases(name)
             await store.workers.stop_worker(name)
 
     @asynccontextmanager
@@ -125,8 +124,7 @@ class UploadRunner:
 
     async def _fail(self, job_id: int, name: str, message: str) -> None:
         """A stored file that can no longer be opened fails its job with the reason."""
-        seconds = self._parts.uploads.walk.limits.lease_seconds
-        stream = await self._store.ingest.lease_stream(job_id, name, seconds)
+        stream = await self._store.ingest.lease_stream(job_id, name)
         if stream is not None:
             await self._store.ingest.fail_stream(stream, message)
             await self._store.outcomes.complete(job_id)

@@ -24,7 +24,7 @@ class Reason:
 
 
 async def why_not_running(
-    console: Console, job: Job, lost_seconds: float, backfill_enabled: bool = True
+    console: Console, job: Job, backfill_enabled: bool = True
 ) -> Reason | None:
     """None when nothing is in the way: a worker will take the job, or nothing is left."""
     if job.state is JobState.DELETING:
@@ -41,8 +41,8 @@ async def why_not_running(
         return capped if job.state is JobState.DONE else None
     return (
         await _switched_off(console, job, backfill_enabled)
-        or await _discovery(console, job, lost_seconds)
-        or await _waiting(console, job, lost_seconds)
+        or await _discovery(console, job)
+        or await _waiting(console, job)
         or capped
     )
 
@@ -60,7 +60,7 @@ async def _switched_off(console: Console, job: Job, backfill_enabled: bool) -> R
     return None
 
 
-async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason | None:
+async def _discovery(console: Console, job: Job) -> Reason | None:
     streams = await console.store.streams.of_job(job.id)
     for stream in streams:
         if stream.state == StreamState.FAILED:
@@ -74,7 +74,7 @@ async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason 
         if job.reference:
             text = f"the rest of the file is not being read; continue with: {_run(job)}"
             return Reason("no live worker", text)
-        return await _no_live_worker(console, job, lost_seconds) or await _unsent(console, job)
+        return await _no_live_worker(console, job) or await _unsent(console, job)
     return await _waiting_streams(console, job, running)
 
 
@@ -97,7 +97,7 @@ def _file_waits(job: Job) -> str:
     )
 
 
-async def _waiting(console: Console, job: Job, lost_seconds: float) -> Reason | None:
+async def _waiting(console: Console, job: Job) -> Reason | None:
     holders = await console.ranges.lease_holders(job.id)
     due = await console.ranges.next_due(job.id)
     if due is None:
@@ -112,12 +112,12 @@ async def _waiting(console: Console, job: Job, lost_seconds: float) -> Reason | 
             return Reason("due at", "all open items are due later", due.available_at)
         text = f"all open items wait to be tried again; the latest for {latest}"
         return Reason("retry at", text, due.available_at)
-    blocked = await _no_live_worker(console, job, lost_seconds) or _leased(holders)
+    blocked = await _no_live_worker(console, job) or _leased(holders)
     return blocked or await _unsent(console, job)
 
 
-async def _no_live_worker(console: Console, job: Job, lost_seconds: float) -> Reason | None:
-    workers = await console.store.workers.live(lost_seconds)
+async def _no_live_worker(console: Console, job: Job) -> Reason | None:
+    workers = await console.store.workers.live()
     if any(job.pipeline in worker["pipelines"] for worker in workers):
         return None
     text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"
@@ -139,7 +139,7 @@ def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:
     if not holders:
         return None
     names = ", ".join(worker for worker, _, _ in holders)
-    return Reason("leased by", names, holders[0][2])
+    return Reason("leased by", names)
 
 
 def _run(job: Job) -> str:
@@ -160,9 +160,7 @@ async def _capped(console: Console, job: Job) -> Reason | None:
     return None
 
 
-async def why_item_waits(
-    console: Console, job: Job, item: Mapping[str, Any], lost_seconds: float
-) -> Reason | None:
+async def why_item_waits(console: Console, job: Job, item: Mapping[str, Any]) -> Reason | None:
     """Why one item is not being worked on now; None for one that is, or that is finished."""
     if item["status"] not in (None, ItemStatus.PENDING) or job.state is JobState.CANCELLED:
         return None
@@ -173,5 +171,5 @@ async def why_item_waits(
                 return Reason("gate closed until", waiting.waiting_for, waiting.available_at)
             text = f"it failed and is tried again: {item['error_message']}"
             return Reason("retry at", text, waiting.available_at)
-    reason = await why_not_running(console, job, lost_seconds)
+    reason = await why_not_running(console, job)
     return reason or Reason("waiting", "other items of the job come before it")

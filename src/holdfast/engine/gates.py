@@ -27,7 +27,6 @@ from holdfast.store.gates import Passes, Reservation, Want
 _SLACK_SECONDS = 0.1
 # How long a reservation without spacing is used: a kill switch or a closed gate is seen by then.
 _FRESH_SECONDS = 1.0
-_HOLD_SECONDS = 10.0  # renewed by `keep` while requests are in flight
 _LARGEST_COST = 10**15
 _BATCH = 64
 # For how long a throttle closes a gate if it does not say.
@@ -219,7 +218,7 @@ class Gates:
         self._local(name).fresh_until = 0.0
 
     async def keep(self) -> None:
-        """Renews the places of requests in flight, gives back idle ones, which another worker may
+        """Notes the places of requests in flight, gives back idle ones, which another worker may
         need, and counts what passed."""
         decisions: defaultdict[int, list[DecisionRow]] = defaultdict(list)
         for name, local in list(self._gates.items()):
@@ -229,11 +228,11 @@ class Gates:
             if local.in_flight or local.waiters:
                 slots = max(local.slots or 0, local.in_flight)
                 await self._store.gates.keep_slots(
-                    name, self._worker, slots, _HOLD_SECONDS, local.pace.limit, local.weight
+                    name, self._worker, slots, local.pace.limit, local.weight
                 )
             elif local.is_listed and local.slots is not None:
                 local.slots, local.fresh_until, local.is_listed = 0, 0.0, False
-                await self._store.gates.keep_slots(name, self._worker, 0, 0.0)
+                await self._store.gates.leave_gate(name, self._worker)
         await self._count_passes(decisions)
 
     def _decisions(self, name: str, local: _Local) -> list[DecisionRow]:
@@ -358,7 +357,6 @@ class Gates:
             starts=0 if fresh else places,
             horizon=self._max_wait,
             slack=_SLACK_SECONDS,
-            hold=_HOLD_SECONDS,
             busy=local.in_flight,
             costs=costs,
             weight=local.weight,

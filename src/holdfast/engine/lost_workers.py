@@ -1,4 +1,4 @@
-"""Finds workers that died without a word, so that nobody waits for their leases to expire."""
+"""Finds workers that died without a word, so that what they held is free."""
 
 from __future__ import annotations
 
@@ -15,26 +15,24 @@ from holdfast.store import Store
 class LostWorkers:
     """`observer` is the process that looks."""
 
-    def __init__(self, store: Store, observer: str, lost_seconds: float, log: Any) -> None:
+    def __init__(self, store: Store, observer: str, log: Any) -> None:
         self._store = store
         self._observer = observer
-        self._lost_seconds = lost_seconds
         self._log = log
         self._suspects: set[str] = set()
 
     async def free(self) -> None:
-        """One look: frees the ranges, streams and gate places of lost workers."""
-        workers = self._store.workers
-        lost = set(await workers.lost(self._observer, self._lost_seconds))
-        # Lost at two looks: when a whole machine has slept, everybody seems lost to the first.
-        certain, self._suspects = lost & self._suspects, lost
+        """One look: frees all that lost workers held."""
+        silent = set(await self._store.workers.silent(self._observer))
+        # Silent at two looks: when a whole machine has slept, everybody seems lost to the first.
+        certain, self._suspects = silent & self._suspects, silent
         for name in sorted(certain):
-            await self._free(name, self._lost_seconds)
+            await self._free(name)
         for name in await self._dead_here():
-            await self._free(name, 0.0)
+            await self._free(name, gone=True)
 
-    async def _free(self, name: str, lost_seconds: float) -> None:
-        job_ids = await self._store.workers.free_lost(name, lost_seconds)
+    async def _free(self, name: str, gone: bool = False) -> None:
+        job_ids = await self._store.workers.lose(name, gone)
         if job_ids is None:
             return
         self._log.warning("worker.lost", worker=name, jobs=job_ids)
@@ -46,7 +44,7 @@ class LostWorkers:
         here = this_machine()
         return [
             worker["name"]
-            for worker in await self._store.workers.live(self._lost_seconds)
+            for worker in await self._store.workers.live()
             if worker["machine"] == here and not _is_running(worker["pid"])
         ]
 

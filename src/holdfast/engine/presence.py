@@ -1,4 +1,4 @@
-"""Tells others that this process is there, while it holds a lease that no worker's life covers."""
+"""Tells others that this process is there, while it holds something in its name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SECONDS = 2.0
 
 
 @asynccontextmanager
-async def present(store: Store, name: str) -> AsyncIterator[None]:
-    """Registers the name as that of a worker: what it leases is free as soon as it is seen to be
-    gone, and at the end."""
+async def present(store: Store, name: str) -> AsyncIterator[str]:
+    """Registers the name: what is in it is free as soon as the process is seen to be gone, and at
+    the end."""
     machine = this_machine()
     await store.workers.add_worker(name, socket.gethostname(), os.getpid(), [], machine=machine)
     heartbeat = asyncio.create_task(_give_signs_of_life(store, name))
     try:
-        yield
+        yield name
     finally:
         await end_tasks([heartbeat])
         with suppress(DatabaseGone):
@@ -35,4 +35,4 @@ async def _give_signs_of_life(store: Store, name: str) -> None:
     while True:
         await asyncio.sleep(_SECONDS)
         with suppress(DatabaseGone):
-            await store.workers.see_worker(name)
+            await store.workers.beat(name)

@@ -25,7 +25,6 @@ from holdfast.observe.metrics import Metrics, QueueReading
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from holdfast.store.leases import InWork
 from holdfast.store.schedules import DueSchedule
 
 
@@ -90,8 +89,6 @@ _REST = 9
 #: after which one counts as lost, and at least this often.
 _HEARTBEATS = 5
 _HEARTBEAT_SECONDS = 2.0
-#: A process that stops sweeping loses the duty to another after this many sweeps.
-_TERM_SWEEPS = 3
 #: Chunks of expired cache entries that one sweep removes.
 _PRUNES = 20
 _RETAIN_SECONDS = 60.0
@@ -100,13 +97,13 @@ _RETAIN_SECONDS = 60.0
 @dataclass(frozen=True, slots=True)
 class UpkeepLimits:
     sweep_seconds: float
-    worker_lost_seconds: float
+    lost_after_seconds: float  # the shortest time after which a silent worker counts as lost
     message_lost_seconds: float
     announces: bool
 
     @property
     def heartbeat_seconds(self) -> float:
-        return min(_HEARTBEAT_SECONDS, self.worker_lost_seconds / _HEARTBEATS)
+        return min(_HEARTBEAT_SECONDS, self.lost_after_seconds / _HEARTBEATS)
 
 
 class Upkeep:
@@ -134,33 +131,31 @@ class Upkeep:
         self._retention = retention
         self._tending = asyncio.Lock()
         self._scheduled: set[str] = set()  # schedules of pipelines that are set
-        self._lost = LostWorkers(store, holder, limits.worker_lost_seconds, log)
+        self._lost = LostWorkers(store, holder, log)
 
     def loops(
-        self, clock: Clock, in_work: InWork = tuple, is_busy: Callable[[], bool] = lambda: False
+        self, clock: Clock, is_busy: Callable[[], bool] = lambda: False
     ) -> list[Coroutine[Any, Any, None]]:
         """The periodic tasks. `is_busy`: the processor has more urgent work."""
         seconds = self._limits.sweep_seconds
         tend = Postponed(self.tend, is_busy, clock)
         return [
-            every(seconds, lambda: self.sweep(in_work), self._log, "sweep"),
+            every(seconds, self.sweep, self._log, "sweep"),
             every(seconds, self.fire_schedules, self._log, "schedules"),
             every(seconds, Rested(self.read_queue, clock), self._log, "queue"),
             every(seconds, self.conclude, self._log, "conclude"),
             every(seconds, tend, self._log, "tend"),
-            every(seconds, self.turn_trays, self._log, "trays"),
             every(self._limits.heartbeat_seconds, self._lost.free, self._log, "lost workers"),
             every(seconds, self._deleter.look, self._log, "delete"),
             every(_RETAIN_SECONDS, self.retain, self._log, "retention"),
         ]
 
-    async def sweep(self, in_work: InWork = tuple) -> None:
-        """Expired leases, finished jobs that were not ended, ranges of cancelled jobs, work without
-        a message. Does nothing while another process has the duty."""
-        term = self._limits.sweep_seconds * _TERM_SWEEPS
-        if not await self._store.workers.hold_duty("sweep", self._holder, term):
+    async def sweep(self) -> None:
+        """What nobody alive holds, finished jobs that were not ended, ranges of cancelled jobs,
+        work without a message. Does nothing while another process has the duty."""
+        if not await self._store.workers.hold_duty("sweep", self._holder):
             return
-        rescued = await self._store.leases.rescue(in_work)
+        rescued = await self._store.workers.free_left_behind()
         finished = await self._store.reads.finishable_jobs()
         for job_id in {*rescued, *finished}:
             await self._store.outcomes.complete(job_id)
@@ -183,15 +178,8 @@ class Upkeep:
 
     async def retain(self) -> None:
         """Does nothing while another process has the duty."""
-        term = _RETAIN_SECONDS * _TERM_SWEEPS
-        if await self._store.workers.hold_duty("retention", self._holder, term):
+        if await self._store.workers.hold_duty("retention", self._holder):
             await self._retention.apply()
-
-    async def turn_trays(self) -> None:
-        """Does nothing while another process has the duty."""
-        term = self._limits.sweep_seconds * _TERM_SWEEPS
-        if await self._store.workers.hold_duty("trays", self._holder, term):
-            await self._store.trays.turn()
 
     async def conclude(self) -> None:
         """Finishes jobs whose `conclude` must run here because the worker that should have finished
@@ -210,7 +198,7 @@ class Upkeep:
 
     async def _announce(self) -> list[int]:
         messages = self._store.messages
-        listened = await messages.listened_pipelines(self._limits.worker_lost_seconds)
+        listened = await messages.listened_pipelines(self._limits.lost_after_seconds)
         # What becomes due before the next sweep is announced for its time.
         return await messages.announce_silent(
             listened, self._limits.message_lost_seconds, self._limits.sweep_seconds

@@ -53,10 +53,15 @@ class Walks:
         self._order = FairOrder()
         self._stopping = False
         self._tasks: dict[asyncio.Task[None], bool] = {}  # whether the stream is a slow one
+        self._tokens: dict[int, str] = {}  # by stream
 
     @property
     def any(self) -> bool:
         return bool(self._tasks)
+
+    def tokens(self) -> set[str]:
+        """Those of the streams that are walked."""
+        return set(self._tokens.values())
 
     async def look(self) -> bool:
         """Begins to walk streams that nobody walks, in fair order, while there are places; False
@@ -119,7 +124,10 @@ class Walks:
             job = await self._store.reads.job(job_id)
         except NotThere:  # deleted since
             return None
-        return await self._discovery.lease(self._pipelines[job.pipeline], job, slow)
+        leased = await self._discovery.lease(self._pipelines[job.pipeline], job, slow)
+        if leased is not None:
+            self._tokens[leased.lease.id] = leased.lease.token
+        return leased
 
     async def _walk(self, first: LeasedStream) -> None:
         """Slice after slice until the time is up and another stream waits."""

@@ -163,6 +163,7 @@ class Worker:
         self._finishing: dict[asyncio.Task[None], Running] = {}
         self._claims: set[asyncio.Task[None]] = set()
         self._order = FairOrder()
+        self._strays: set[str] = set()  # in our name and not in our hands, at the last sign of life
         self._failure: BaseException | None = None
         self._pressed = 0.0
         self._cpu = 0.0
@@ -375,7 +376,6 @@ class Worker:
             clock=self._clock,
             rng=self._rng,
             pressure=lambda: self._pressed,
-            in_work=self._in_work,
             news=self._news.set,
         )
 
@@ -448,7 +448,7 @@ class Worker:
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
             every(_PRESSURE_SECONDS, self._measure_pressure, self._log, "pressure"),
-            *self._upkeep.loops(self._clock, self._in_work, lambda: self._cpu > _BUSY),
+            *self._upkeep.loops(self._clock, lambda: self._cpu > _BUSY),
         ]
 
     async def _listen(self) -> None:
@@ -495,10 +495,18 @@ class Worker:
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())
 
-    def _in_work(self) -> set[int]:
-        """The ranges that the worker must not take from itself when their leases expire."""
-        held = [*self._running.values(), *self._finishing.values()]
-        return {range_id for running in held for range_id in running.range_ids()}
+    def _held(self) -> list[Running]:
+        return [*self._running.values(), *self._finishing.values()]
+
+    def _tokens(self) -> set[str]:
+        """The tokens of all claims and walks that this worker makes or has."""
+        held = {token for running in self._held() for token in running.tokens()}
+        return (
+            held
+            | self._walks.tokens()
+            | self._store.leases.in_flight
+            | self._store.ingest.in_flight
+        )
 
     async def _register(self) -> None:
         await self._store.workers.add_worker(
@@ -507,11 +515,26 @@ class Worker:
             os.getpid(),
             sorted(self._pipelines),
             machine=this_machine(),
+            lost_after_seconds=self._lost_after_seconds(),
         )
 
     async def _heartbeat(self) -> None:
-        if not await self._store.workers.see_worker(self._name):
+        """One sign of life. What is in the worker's name and not in its hands for two of them is
+        freed: the answer to a claim was lost. What is not in its name any more is dropped."""
+        before = self._tokens()
+        tokens = await self._store.workers.beat(
+            self._name, self._lost_after_seconds(), self._strays - before
+        )
+        if tokens is None:
             await self._register()
+            tokens = set()
+        for running in self._held():
+            running.drop_lost(before, tokens)
+        self._strays = tokens - self._tokens()
+
+    def _lost_after_seconds(self) -> float:
+        times = [pace.lost_after_seconds() for pace in self._paces.values()]
+        return max(times, default=self._options.upkeep.lost_after_seconds)
 
     async def _drain(self) -> None:
         """Lets what runs end within the drain time and gives back the rest, uncharged."""

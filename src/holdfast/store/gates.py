@@ -55,7 +55,6 @@ class Want:
     starts: int
     horizon: float
     slack: float
-    hold: float
     busy: int = 0
     costs: Sequence[float] = ()
     weight: int = 1
@@ -114,7 +113,7 @@ class GateTable:
             return refusal
         slots = await self._hold(tx, name, worker, want, gate["concurrency"])
         if slots == 0:
-            wait = min(_POLL_SECONDS if want.weight > 1 else 1.0, want.hold)
+            wait = _POLL_SECONDS if want.weight > 1 else 1.0
             return Reservation(wait=wait, reason="all places are taken")
         covered = await _spend(tx, name, gate, want.costs)
         if isinstance(covered, Reservation):
@@ -146,7 +145,7 @@ class GateTable:
         share = max(1, concurrency * want.weight // (others + want.weight))
         left = concurrency - held - self._gives_way(want.weight, waiting)
         slots = max(want.busy, min(want.places, share, left))
-        params = {"gate": name, "worker": worker, "slots": slots, "seconds": want.hold}
+        params = {"gate": name, "worker": worker, "slots": slots}
         await tx.run("hold_slots", params | {"weight": want.weight, "most": None})
         return int(slots)
 
@@ -199,15 +198,18 @@ class GateTable:
         name: str,
         worker: str,
         slots: int,
-        seconds: float,
         most: int | None = None,
         weight: int = 1,
     ) -> None:
-        """Holds places that are in use for longer; with 0 seconds, gives them back. `most` is what
-        the worker may have in flight now, by its own measurements; `weight` is that of its most
-        urgent lane."""
-        params = {"gate": name, "worker": worker, "slots": slots, "seconds": seconds}
+        """Notes how many places the worker holds. `most` is what it may have in flight now, by its
+        own measurements; `weight` is that of its most urgent lane."""
+        params = {"gate": name, "worker": worker, "slots": slots}
         await tx.run("hold_slots", params | {"weight": weight, "most": most})
+
+    @verb
+    async def leave_gate(self, tx: Transaction, name: str, worker: str) -> None:
+        """Gives the worker's places back."""
+        await tx.run("leave_gate", {"gate": name, "worker": worker})
 
     async def count_passes(
         self,

@@ -92,19 +92,27 @@ class Ingest:
         self._database = database
         self._new_token = new_token
         self._new_rows = new_rows
+        self.in_flight: set[str] = set()  # tokens of streams that may have been leased
 
-    @verb
-    async def lease_stream(
-        self, tx: Transaction, job_id: int, worker: str, seconds: float, slow: bool = True
-    ) -> StreamLease | None:
+    async def lease_stream(self, job_id: int, worker: str, slow: bool = True) -> StreamLease | None:
         """Takes a stream of the job that has more pages and that nobody holds; one whose source
         overran its last walk only if `slow`."""
         token = self._new_token()
+        self.in_flight.add(token)
+        try:
+            return await self._lease_stream(job_id, worker, token, slow)
+        finally:
+            self.in_flight.discard(token)
+
+    @verb("lease_stream")
+    async def _lease_stream(
+        self, tx: Transaction, job_id: int, worker: str, token: str, slow: bool
+    ) -> StreamLease | None:
         free = await tx.fetch("leasable_stream", {"job_id": job_id, "slow": int(slow)})
         if not free:
             return None
         stream_id = free[0]["id"]
-        hold = {"id": stream_id, "token": token, "worker": worker, "seconds": seconds}
+        hold = {"id": stream_id, "token": token, "worker": worker}
         rows = await tx.take("lease_stream", hold)
         if not rows:
             return None
@@ -116,7 +124,6 @@ class Ingest:
         stream: StreamLease,
         page: IngestPage,
         worker: str,
-        seconds: float,
         dedupe: Dedupe | None = None,
         note: Note | None = None,
         decisions: Sequence[DecisionRow] = (),
@@ -124,9 +131,7 @@ class Ingest:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
         seqs, waited = await self._take_sequence(stream.job_id, page.records_count)
         try:
-            ingested = await self._ingest(
-                stream, page, worker, seconds, seqs, dedupe, note, decisions
-            )
+            ingested = await self._ingest(stream, page, worker, seqs, dedupe, note, decisions)
             return replace(ingested, waited_seconds=ingested.waited_seconds + waited)
         except _AlreadyIngested as earlier:
             return Ingested(0, 0, earlier.state)
@@ -138,7 +143,6 @@ class Ingest:
         stream: StreamLease,
         page: IngestPage,
         worker: str,
-        seconds: float,
         seqs: Sequence[int],
         dedupe: Dedupe | None,
         note: Note | None,
@@ -146,7 +150,7 @@ class Ingest:
     ) -> Ingested:
         room = await _room(tx, stream)
         new_items = await _select(tx, stream.job_id, seqs, page, room, dedupe)
-        advanced = await _advance(tx, stream, page, new_items, seconds)
+        advanced = await _advance(tx, stream, page, new_items)
         if not page.end and new_items.consumed == page.records_count:
             await _remember_cursor(tx, stream, page, new_items)
         await _add_items(tx, stream.job_id, new_items, self._new_rows)
@@ -174,13 +178,6 @@ class Ingest:
             return item.key not in known or takes_again(known[item.key], item, dedupe)
 
         return [is_new(item) for item in items]
-
-    @verb
-    async def renew_stream(self, tx: Transaction, stream: StreamLease, seconds: float) -> None:
-        """Keeps the stream while its source takes long for a page."""
-        hold = {"id": stream.id, "token": stream.token, "seconds": seconds}
-        if not await tx.take("renew_stream", hold):
-            raise LeaseLost(f"stream {stream.id} was taken over")
 
     @verb
     async def release_stream(
@@ -268,7 +265,7 @@ async def _select(
 
 
 async def _advance(
-    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: NewItems, seconds: float
+    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: NewItems
 ) -> StreamState:
     cut = new_items.consumed < page.records_count
     records = stream.records_count + new_items.consumed
@@ -282,7 +279,6 @@ async def _advance(
         "items": new_items.count,
         "state": state,
         "error": error,
-        "seconds": seconds,
         "expected_count": page.expected_count,
         "overruns": stream.overruns,
     }

@@ -1,10 +1,10 @@
-"""Claim, renew, release, rescue: a worker's hold on ranges."""
+"""Claim and release: a worker's hold on ranges, which lasts as long as its heartbeat."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -13,9 +13,8 @@ import orjson
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone
-from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
-from holdfast.store.announcements import announce, announce_all
-from holdfast.store.counters import add_counts
+from holdfast.model import ALONE_AFTER, Lease, SliceKind
+from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction, Values
 from holdfast.store.new_items import NewItemRows
@@ -24,8 +23,6 @@ from holdfast.store.new_items import NewItemRows
 MOST_RANGES = 256
 #: Ranges that a claim looks at after the first; more if that one is small.
 _CANDIDATES = (16, MOST_RANGES)
-_PIECES = 8
-
 
 #: While a transaction is held open, ranges that were ended stay in the index, and a look that
 #: starts with the oldest passes over all of them. A queue whose oldest range has just come is
@@ -40,7 +37,7 @@ class Claimed(NamedTuple):
     rows: Sequence[Values]
 
 
-class _Range(NamedTuple):
+class FreeRange(NamedTuple):
     id: int
     job_id: int
     lo: int
@@ -61,11 +58,7 @@ class _Range(NamedTuple):
         return self.expiries >= ALONE_AFTER
 
 
-_COLUMNS = _Range._fields[:-1]
-
-#: The ranges that this process works on. Called once expired leases were read, not before: while an
-#: item blocks the process, its own leases expire in the middle of a transaction.
-InWork = Callable[[], Collection[int]]
+_COLUMNS = FreeRange._fields[:-1]
 
 
 class Leases:
@@ -85,7 +78,7 @@ class Leases:
         self._clock = clock
         self._recent_until: dict[int, float] = {}  # by job: only what came a moment ago is claimed
         self._owed: set[int] = set()  # jobs whose old ranges are next: new ones have come first
-        self._unanswered: list[str] = []  # tokens of claims that may have been made
+        self.in_flight: set[str] = set()  # tokens of claims that may have been made
 
     async def claim(
         self,
@@ -93,8 +86,6 @@ class Leases:
         worker: str,
         size: int,
         max_bytes: int,
-        seconds: float,
-        in_work: InWork = tuple,
         standing: bool = False,
         brief: bool = False,
     ) -> list[Claimed]:
@@ -102,42 +93,26 @@ class Leases:
         has just come before it looks at old ranges, which it may pass over for a moment; a `brief`
         one does, if nothing new is there.
 
-        If the connection is lost before the answer comes, the next claim gives back what this one
-        may have leased: nobody else could before the leases expire."""
-        await self._give_back_unanswered()
+        If the answer is lost, the worker's next sign of life frees what this may have leased."""
         token = self._new_token()
-        hold = {"token": token, "worker": worker, "seconds": seconds}
+        hold = {"token": token, "worker": worker}
+        self.in_flight.add(token)
         try:
             if standing and self._may_claim_arrivals(job_id):
                 with suppress(Conflict):
                     claims, others = await self._arrivals(job_id, size, max_bytes, hold)
                     if claims or (brief and not others and self._looks_at_recent(job_id)):
                         return claims
-            return await self._claim(job_id, size, max_bytes, hold, in_work, standing)
+            return await self._claim(job_id, size, max_bytes, hold, standing)
         except DatabaseGone:
-            self._unanswered.append(token)
             self._new_rows.clear()
             raise
+        finally:
+            self.in_flight.discard(token)
 
     def owes_look(self, job_id: int) -> bool:
         """Whether the next claim of a standing job is one of old ranges, whatever comes."""
         return job_id in self._owed
-
-    async def _give_back_unanswered(self) -> None:
-        """Each by one of the claims that run at the same time."""
-        while self._unanswered:
-            token = self._unanswered.pop()
-            try:
-                await self.give_back(token)
-            except BaseException:
-                self._unanswered.append(token)
-                raise
-
-    @verb
-    async def give_back(self, tx: Transaction, token: str) -> None:
-        """Frees what a claim leased, none of which was started."""
-        jobs = {row["job_id"] for row in await tx.take("give_back_claim", {"token": token})}
-        await announce_all(tx, sorted(jobs), SliceKind.PROCESS)
 
     def _may_claim_arrivals(self, job_id: int) -> bool:
         if self._owner_slices is not None or "claim_arrivals" not in self._database.driver.queries:
@@ -169,7 +144,7 @@ class Leases:
             if range_id is None:
                 break
             if range_id not in claims:
-                lease = Lease(range_id, job_id, lo, hi, False, hold["token"], 0, 0, hold["seconds"])
+                lease = Lease(range_id, job_id, lo, hi, False, hold["token"], 0, 0)
                 claims[range_id] = (lease, [])
             if item[0] is not None:
                 claims[range_id][1].append(tuple(item))
@@ -183,7 +158,6 @@ class Leases:
         size: int,
         max_bytes: int,
         hold: Mapping[str, Any],
-        in_work: InWork,
         standing: bool,
     ) -> list[Claimed]:
         self._owed.discard(job_id)
@@ -195,14 +169,14 @@ class Leases:
             recent = self._looks_at_recent(job_id)
             few, many = _CANDIDATES
             limit = min(many, max(few, size))
-            choice.add(await _free_ranges(tx, job_id, limit, in_work, recent))
+            choice.add(await _free_ranges(tx, job_id, limit, recent))
             if not recent:
                 self._note_look(job_id, choice)
         else:
             # One first: a claim at the same time passes over every range that is locked here.
-            choice.add(await _free_ranges(tx, job_id, 1, in_work))
+            choice.add(await _free_ranges(tx, job_id, 1))
             if not choice.full:
-                choice.add(await _free_ranges(tx, job_id, choice.candidates, in_work))
+                choice.add(await _free_ranges(tx, job_id, choice.candidates))
         leases = await _lease(tx, choice.parts, hold)
         return await self._read_items(tx, leases, list(choice.parts))
 
@@ -233,17 +207,6 @@ class Leases:
         return bool(others[0][0] >= self._owner_slices)
 
     @verb
-    async def renew(self, tx: Transaction, leases: Sequence[Lease], seconds: float) -> list[Lease]:
-        """Extends the leases; returns those that are lost."""
-        params = {
-            "ids": [lease.range_id for lease in leases],
-            "tokens": [lease.token for lease in leases],
-            "seconds": seconds,
-        }
-        renewed = {row["id"] for row in await tx.take("renew_leases", params)}
-        return [lease for lease in leases if lease.range_id not in renewed]
-
-    @verb
     async def release(
         self,
         tx: Transaction,
@@ -258,56 +221,24 @@ class Leases:
             if await tx.take("release_range", hold | wait):
                 await announce(tx, lease.job_id, SliceKind.PROCESS, delay)
 
-    @verb
-    async def rescue(self, tx: Transaction, in_work: InWork = tuple) -> list[int]:
-        """Frees expired leases; returns the jobs they belong to."""
-        expired = [_range(row) for row in await tx.fetch("expired_leases")]
-        ours = in_work()
-        freed = await _expire_all(tx, [lost for lost in expired if lost.id not in ours])
-        await announce_all(tx, freed, SliceKind.PROCESS)
-        return freed
-
-    @verb
-    async def return_leases(self, tx: Transaction, worker: str) -> list[int]:
-        """Frees what a dead worker held, as if its leases had expired."""
-        return await return_held(tx, worker)
-
-
-async def return_held(tx: Transaction, worker: str) -> list[int]:
-    """Frees a worker's ranges, streams and places at gates; returns the jobs of its ranges."""
-    held = [_range(row) for row in await tx.fetch("leases_of_worker", {"worker": worker})]
-    walks = await tx.take("drop_streams_of_worker", {"worker": worker})
-    await announce_all(tx, [row["job_id"] for row in walks], SliceKind.DISCOVER)
-    await tx.run("drop_slots", {"worker": worker})
-    freed = await _expire_all(tx, held)
-    await announce_all(tx, freed, SliceKind.PROCESS)
-    return freed
-
 
 async def _free_ranges(
-    tx: Transaction, job_id: int, limit: int, in_work: InWork, recent: bool = False
-) -> list[_Range]:
-    """The job's claimable ranges, after those whose lease expired were freed or cut."""
-    params = {"job_id": job_id, "limit": limit}
+    tx: Transaction, job_id: int, limit: int, recent: bool = False
+) -> list[FreeRange]:
+    """The job's claimable ranges."""
     query = "recent_ranges" if recent else "claimable_ranges"
-    rows = await tx.fetch(query, params)
-    ours = in_work()
-    expired = [_range(row) for row in rows if row["expired"] and row["id"] not in ours]
-    if expired:
-        await _expire_all(tx, expired)
-        rows = await tx.fetch(query, params)
-    free = [row for row in rows if not row["expired"]]
-    return [_range(row)._replace(recent=bool(row["recent"])) for row in free]
+    rows = await tx.fetch(query, {"job_id": job_id, "limit": limit})
+    return [range_of(row)._replace(recent=bool(row["recent"])) for row in rows]
 
 
-def _range(row: Row) -> _Range:
-    return _Range(**{name: row[name] for name in _COLUMNS})
+def range_of(row: Row) -> FreeRange:
+    return FreeRange(**{name: row[name] for name in _COLUMNS})
 
 
 class _Part(NamedTuple):
     """What a claim takes of a free range: all of it, or its head."""
 
-    free: _Range
+    free: FreeRange
     hi: int
 
     @property
@@ -331,7 +262,7 @@ class _Choice:
         spans = [part.free.span for part in self.parts.values()]
         return min(many, max(few, self._room // min(spans, default=self._room)))
 
-    def add(self, free: Sequence[_Range]) -> None:
+    def add(self, free: Sequence[FreeRange]) -> None:
         for candidate in free:
             if candidate.id in self.parts:
                 continue
@@ -375,7 +306,6 @@ def _lease_of(range_id: int, part: _Part, hold: Mapping[str, Any]) -> Lease:
         token=hold["token"],
         settled=part.free.settled,
         expiries=part.free.expiries,
-        seconds=hold["seconds"],
     )
 
 
@@ -422,75 +352,3 @@ async def _items_of(tx: Transaction, lease: Lease) -> Sequence[Values]:
     return await tx.scan(
         "remaining_items", {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi}
     )
-
-
-async def _expire_all(tx: Transaction, expired: Sequence[_Range]) -> list[int]:
-    for lost in expired:
-        await _expire(tx, lost)
-    return sorted({lost.job_id for lost in expired})
-
-
-async def _expire(tx: Transaction, expired: _Range) -> None:
-    """The first expiry charges no item; later ones narrow down on the one that kills."""
-    expiries = expired.expiries + 1
-    if expiries < ALONE_AFTER:
-        await _free(tx, expired, expiries, 0)
-        return
-    seqs = await _open_seqs(tx, expired)
-    if not seqs:
-        await tx.run("drop_range", {"id": expired.id})
-    elif len(seqs) > 1:
-        await _cut_in_pieces(tx, expired, seqs, expiries)
-    else:
-        lone_expiries = expired.lone_expiries + expired.alone
-        if lone_expiries < LONE_EXPIRIES:
-            await _free(tx, expired, expiries, lone_expiries)
-        else:
-            await _quarantine(tx, expired, seqs[0], expiries)
-
-
-async def _free(tx: Transaction, expired: _Range, expiries: int, lone_expiries: int) -> None:
-    params = {"id": expired.id, "expiries": expiries, "lone_expiries": lone_expiries}
-    await tx.run("free_range", params)
-
-
-async def _open_seqs(tx: Transaction, expired: _Range) -> list[int]:
-    if expired.again:
-        rows = await tx.fetch("again_seqs", {"range_id": expired.id})
-    else:
-        span = {"job_id": expired.job_id, "lo": expired.lo, "hi": expired.hi}
-        rows = await tx.fetch("remaining_seqs", span)
-    return [row["seq"] for row in rows]
-
-
-async def _cut_in_pieces(tx: Transaction, expired: _Range, seqs: list[int], expiries: int) -> None:
-    size = -(-len(seqs) // _PIECES)
-    for start in range(0, len(seqs), size):
-        piece = seqs[start : start + size]
-        params = {
-            "job_id": expired.job_id,
-            "lo": piece[0],
-            "hi": piece[-1],
-            "again": expired.again,
-            "delay": 0.0,
-            "settled": expired.settled,
-            "expiries": expiries,
-            "item_bytes": expired.item_bytes,
-            "waiting_for": None,
-        }
-        range_id = (await tx.take("add_range", params))[0][0]
-        if expired.again:
-            moved = {"job_id": expired.job_id, "seqs": piece, "range_id": range_id}
-            await tx.run("move_to_range", moved)
-    await tx.run("drop_range", {"id": expired.id})
-
-
-async def _quarantine(tx: Transaction, expired: _Range, seq: int, expiries: int) -> None:
-    message = (
-        f"its worker died {expiries} times while processing it, {LONE_EXPIRIES} times on its own"
-    )
-    item = {"job_id": expired.job_id, "seq": seq, "message": message}
-    await tx.run("quarantine_item", {**item, "tries": expiries})
-    await tx.run("add_dead_letter", {**item, "code": "CRASHED"})
-    await add_counts(tx, expired.job_id, error=1)
-    await tx.run("drop_range", {"id": expired.id})

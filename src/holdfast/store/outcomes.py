@@ -125,7 +125,7 @@ async def _pass_fence(
 
 async def _pass_part(tx: Transaction, lease: Lease) -> bool:
     fence = {"id": lease.range_id, "token": lease.token, "settled": lease.settled}
-    more = {"job_id": lease.job_id, "seconds": lease.seconds}
+    more = {"job_id": lease.job_id}
     return bool(await tx.take("settle_part", fence | more))
 
 

@@ -34,7 +34,6 @@ from holdfast.store.samples import Samples
 from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.streams import StreamReads
-from holdfast.store.trays import Trays
 from holdfast.store.workers import Workers
 from holdfast.urls import sqlite_file
 
@@ -63,7 +62,6 @@ class Store:
     deletion: Deletion
     retention: RetentionRows
     counter_rows: CounterRows
-    trays: Trays
 
     @property
     def fetch(self) -> Fetch:
@@ -127,7 +125,6 @@ async def open_store(
         deletion=Deletion(database),
         retention=RetentionRows(database),
         counter_rows=CounterRows(database),
-        trays=Trays(database, clock),
     )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import orjson
 
+from holdfast.model import SliceKind
+from holdfast.store.announcements import announce_all
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
-from holdfast.store.leases import return_held
+from holdfast.store.lost import free_all
 from holdfast.store.rows import fields_of
+
+#: A process without items of its own counts as lost after so long without a sign of life.
+LOST_AFTER_SECONDS = 20.0
 
 
 class Workers:
@@ -27,6 +32,7 @@ class Workers:
         pipelines: Sequence[str],
         listens: bool = False,
         machine: str = "",
+        lost_after_seconds: float = LOST_AFTER_SECONDS,
     ) -> None:
         """`listens`: the worker receives messages, so that they may be sent for it. Processes with
         the same `machine` see each other's process ids."""
@@ -37,49 +43,82 @@ class Workers:
             "host": host,
             "pid": pid,
             "pipelines": orjson.dumps(list(pipelines)).decode(),
+            "lost_after_seconds": lost_after_seconds,
         }
         await tx.run("add_worker", params)
 
     @verb(relaxed=True)
-    async def see_worker(self, tx: Transaction, name: str) -> bool:
-        """False when nothing is known of it: the database was restored to an older state."""
-        return bool(await tx.take("see_worker", {"name": name}))
-
-    @verb
-    async def stop_worker(self, tx: Transaction, name: str) -> None:
-        await tx.run("stop_worker", {"name": name})
-        await tx.run("drop_slots", {"worker": name})
-        await tx.run("drop_duties", {"holder": name})
-
-    async def lost(self, observer: str, lost_seconds: float) -> list[str]:
-        """Workers without a heartbeat for that long, except the one that looks."""
-        params = {"observer": observer, "seconds": lost_seconds}
-        return [row["name"] for row in await self._database.fetch("lost_workers", params)]
-
-    @verb
-    async def free_lost(self, tx: Transaction, name: str, lost_seconds: float) -> list[int] | None:
-        """Frees what a lost worker held; returns the jobs of its ranges, or None if it is back or
-        another process was first."""
-        if not await tx.take("lose_worker", {"name": name, "seconds": lost_seconds}):
+    async def beat(
+        self,
+        tx: Transaction,
+        name: str,
+        lost_after_seconds: float = LOST_AFTER_SECONDS,
+        strays: Collection[str] = (),
+    ) -> set[str] | None:
+        """One sign of life. Frees claims of these tokens, whose answers were lost; returns the
+        tokens of all that is in the worker's name now, or None when nothing is known of it: the
+        database was restored to an older state."""
+        params = {"name": name, "lost_after_seconds": lost_after_seconds}
+        if not await tx.take("see_worker", params):
             return None
-        await tx.run("drop_duties", {"holder": name})
-        return await return_held(tx, name)
+        if strays:
+            await self._free_strays(tx, name, list(strays))
+        return {row[0] for row in await tx.fetch("tokens_of_worker", {"worker": name})}
+
+    async def _free_strays(self, tx: Transaction, name: str, strays: list[str]) -> None:
+        params = {"worker": name, "tokens": strays}
+        jobs = {row["job_id"] for row in await tx.take("give_back_claims", params)}
+        await tx.run("give_back_streams", params)
+        await announce_all(tx, sorted(jobs), SliceKind.PROCESS)
+
+    @verb
+    async def stop_worker(self, tx: Transaction, name: str) -> list[int]:
+        """Notes that a worker has stopped, or died. What is still in its name is free; returns the
+        jobs of its ranges."""
+        await tx.run("stop_worker", {"name": name})
+        return await free_all(tx, name)
+
+    async def silent(self, observer: str) -> list[str]:
+        """Workers that gave no sign of life for too long, except the one that looks."""
+        rows = await self._database.fetch("silent_workers", {"observer": observer})
+        return [row["name"] for row in rows]
+
+    @verb
+    async def lose(self, tx: Transaction, name: str, gone: bool = False) -> list[int] | None:
+        """Frees what a lost worker held; returns the jobs of its ranges, or None if it is back or
+        another process was first. `gone`: its process is known to have ended."""
+        if not await tx.take("lose_worker", {"name": name, "gone": int(gone)}):
+            return None
+        return await free_all(tx, name)
+
+    @verb
+    async def free_left_behind(self, tx: Transaction) -> list[int]:
+        """Frees what is in the name of workers that are not alive: a transaction of theirs ended
+        after they were lost. Returns the jobs of ranges."""
+        names = [row[0] for row in await tx.fetch("names_of_the_gone")]
+        return sorted({job_id for name in names for job_id in await free_all(tx, name)})
 
     @verb
     async def forget_workers(self, tx: Transaction) -> None:
         await tx.run("forget_workers", {})
 
     @verb(relaxed=True)
-    async def hold_duty(self, tx: Transaction, name: str, holder: str, seconds: float) -> bool:
-        """Whether the holder may do what one does for all; it may until the time runs out."""
-        params = {"name": name, "holder": holder, "seconds": seconds}
-        return bool(await tx.take("hold_duty", params))
+    async def hold_duty(self, tx: Transaction, name: str, holder: str) -> bool:
+        """Whether the holder may do what one does for all; it may as long as it is alive."""
+        return bool(await tx.take("hold_duty", {"name": name, "holder": holder}))
 
     async def duties(self) -> dict[str, tuple[str, float]]:
         """Name -> who did it last, and how many seconds ago."""
         return {row[0]: (row[1], float(row[2])) for row in await self._database.fetch("duties")}
 
-    async def live(self, lost_seconds: float) -> list[dict[str, Any]]:
-        """Those that were seen within `lost_seconds`."""
-        rows = await self._database.fetch("live_workers", {"lost_seconds": lost_seconds})
+    async def live(self) -> list[dict[str, Any]]:
+        """Those that are not silent for too long."""
+        return await self._listed("live_workers")
+
+    async def not_stopped(self) -> list[dict[str, Any]]:
+        """Those and the silent ones."""
+        return await self._listed("workers_not_stopped")
+
+    async def _listed(self, query: str) -> list[dict[str, Any]]:
+        rows = await self._database.fetch(query)
         return [fields_of(row) | {"pipelines": orjson.loads(row["pipelines"])} for row in rows]

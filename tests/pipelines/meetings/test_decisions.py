@@ -157,7 +157,7 @@ async def test_crashed_run_continues_by_itself_and_a_request_finds_it_live(
     crashed.cancel()  # its leases stay behind
     await asyncio.gather(crashed, return_exceptions=True)
     await town.store.database.write("test", lambda tx: tx.execute(
-        "update streams set worker = 'gone', token = 'gone', expires_at = updated_at"
+        "update streams set worker = 'gone', token = 'gone'"
     ))  # fmt: skip
     repair(front)
     assert await order(town) == "mark for a rerun"

@@ -27,8 +27,8 @@ TENDING = (
 )  # fmt: skip
 #: A worker that died gives its leases back after a second.
 QUICK = {
-    "HOLDFAST_LOCK_FLOOR_MS": "1000",
-    "HOLDFAST_LOCK_CAP_MS": "1000",
+    "HOLDFAST_LOCK_FLOOR_MS": "2000",
+    "HOLDFAST_LOCK_CAP_MS": "2000",
     "HOLDFAST_SWEEP_SECONDS": "0.2",
     "HOLDFAST_LOG_LEVEL": "error",
 }

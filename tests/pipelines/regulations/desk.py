@@ -34,7 +34,6 @@ from tests.pipelines.regulations.world import NAMES, PUBLIC_ADDRESS, SOURCES, Re
 HASTE = {
     "HOLDFAST_SWEEP_SECONDS": "0.2",
     "HOLDFAST_RETRY_BASE_SECONDS": "0.05",
-    "HOLDFAST_STALE_STREAM_SECONDS": "2",
 }
 #: No delays, as the other tests are not about them.
 OPEN_GATES = "[source.gate]\nmin_delay_seconds = 0\nmax_delay_seconds = 0\nconcurrency = 8\n"

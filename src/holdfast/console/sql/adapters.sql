@@ -2,7 +2,7 @@
 
 -- fragment: adapter_columns
 id, name, kind, address, pipeline, owner_id, options, marker, settle_seconds, interval_seconds,
-       enabled, scanned_at, error, case when expires_at > @now then 1 else 0 end as scanning
+       enabled, scanned_at, error, case when token is not null then 1 else 0 end as scanning
 
 -- name: set_adapter
 insert into adapters (name, kind, address, pipeline, owner_id, options, marker, settle_seconds,
@@ -32,7 +32,7 @@ where  name = :name and owner_id = coalesce(cast(:scope as text), owner_id);
 select   @adapter_columns
 from     adapters
 where    enabled = 1 and (due_at <= @now or due_at > @after(interval_seconds))
-         and (token is null or expires_at <= @now or expires_at > @after(:seconds))
+         and token is null
          and pipeline in (@each(:pipelines, text))
 order by due_at, id
 limit    20;
@@ -40,19 +40,19 @@ limit    20;
 -- name: lease_adapter
 -- Compare and set: of two that saw it free, one scans it.
 update adapters
-set    token = :token, expires_at = @after(:seconds)
-where  id = :id and (token is null or expires_at <= @now or expires_at > @after(:seconds))
+set    token = :token
+where  id = :id and token is null
 returning id;
 
--- name: renew_adapter
-update adapters
-set    expires_at = @after(:seconds)
-where  id = :id and token = :token
-returning id;
+-- name: is_scanner
+-- Whether the adapter is still held under this token.
+select id
+from   adapters
+where  id = :id and token = :token;
 
 -- name: release_adapter
 update adapters
-set    token = null, expires_at = null, scanned_at = @now, error = :error,
+set    token = null, scanned_at = @now, error = :error,
        due_at = @after(interval_seconds)
 where  id = :id and token = :token
 returning id;

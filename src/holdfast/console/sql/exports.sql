@@ -29,38 +29,32 @@ order by id desc
 limit    :limit;
 
 -- name: exports_to_do
--- No process writes them, or the one that did is gone.
+-- No process writes them.
 select   id
 from     exports
-where    state in ('QUEUED', 'RUNNING') and @free_exports
+where    state in ('QUEUED', 'RUNNING') and worker is null
 order by id
 limit    20;
 
 -- name: lease_export
 -- Compare and set: of two that saw it free, one writes it.
 update exports
-set    state = 'RUNNING', worker = :worker, expires_at = @after(:seconds)
-where  id = :id and state in ('QUEUED', 'RUNNING') and @free_exports
+set    state = 'RUNNING', worker = :worker
+where  id = :id and state in ('QUEUED', 'RUNNING') and worker is null
 returning id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
           notes, error, created_at, finished_at, narrowed, key, sha256;
 
--- name: renew_export
--- Also how far it is.
+-- name: note_rows
+-- How far an export is.
 update exports
-set    rows_count = :rows, expires_at = @after(:seconds)
+set    rows_count = :rows
 where  id = :id and worker = :worker and state = 'RUNNING'
 returning id;
 
 -- name: finish_export
 update exports
 set    state = :state, partial = :partial, rows_count = :rows, size = cast(:size as bigint),
-       notes = :notes, error = cast(:error as text), worker = null, expires_at = null,
+       notes = :notes, error = cast(:error as text), worker = null,
        key = cast(:key as text), sha256 = cast(:sha256 as text), finished_at = @now
 where  id = :id and worker = :worker and state = 'RUNNING'
 returning id;
-
--- fragment: free_exports
--- Nobody has it, or who had it has stopped, is lost, or was silent for too long.
-(worker is null or expires_at <= @now
- or exists (select 1 from workers w
-            where  w.name = exports.worker and w.stopped_at is not null))

@@ -17,7 +17,7 @@ order by number;
 -- What workers hold now: its open items are PROCESSING.
 select id, lo, hi, again, worker
 from   ranges
-where  job_id = :job_id and expires_at > @now;
+where  job_id = :job_id and worker is not null;
 
 -- name: page_by_seq
 -- A page of all items, in their order.
@@ -109,25 +109,25 @@ where  o.range_id in (@each(:range_ids, bigint));
 -- name: open_ranges_of_job
 -- Where a job's open items lie, the longest waiting first; `want` 1 are leased ones, 2 free ones.
 -- Last, how many items each holds at most; of again ranges, no more than `size` are counted.
-select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end,
+select   id, job_id, lo, hi, again, since, worker, case when worker is not null then 1 else 2 end,
          case when again = 0 then hi - lo + 1
               else (select count(*)
                     from (select 1 from outcomes o where o.range_id = r.id limit :size) few) end
 from     ranges r
 where    job_id = :job_id and (since, id) >= (:since, :id) and since <= :until
-         and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
+         and (:want = 0 or :want = case when worker is not null then 1 else 2 end)
 order by since, id
 limit    :limit;
 
 -- name: open_ranges
 -- The same over all jobs.
-select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end,
+select   id, job_id, lo, hi, again, since, worker, case when worker is not null then 1 else 2 end,
          case when again = 0 then hi - lo + 1
               else (select count(*)
                     from (select 1 from outcomes o where o.range_id = r.id limit :size) few) end
 from     ranges r
 where    (since, id) >= (:since, :id) and since <= :until
-         and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
+         and (:want = 0 or :want = case when worker is not null then 1 else 2 end)
          and (:any_pipeline = 1 or pipeline = :pipeline)
          and exists (select 1 from jobs j where j.id = r.job_id and j.state not in ('CANCELLED', 'DELETING'))
 order by since, id
@@ -135,13 +135,13 @@ limit    :limit;
 
 -- name: open_ranges_of_owner
 -- The same over one owner's jobs.
-select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end,
+select   id, job_id, lo, hi, again, since, worker, case when worker is not null then 1 else 2 end,
          case when again = 0 then hi - lo + 1
               else (select count(*)
                     from (select 1 from outcomes o where o.range_id = r.id limit :size) few) end
 from     ranges r
 where    owner_id = :scope and (since, id) >= (:since, :id) and since <= :until
-         and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
+         and (:want = 0 or :want = case when worker is not null then 1 else 2 end)
          and (:any_pipeline = 1 or pipeline = :pipeline)
          and exists (select 1 from jobs j where j.id = r.job_id and j.state not in ('CANCELLED', 'DELETING'))
 order by since, id

@@ -35,41 +35,41 @@ select   id
 from     operations
 where    id in (select min(id) from operations
                 where state in ('QUEUED', 'RUNNING') group by owner_id)
-         and @free_operations
+         and worker is null
 order by id
 limit    20;
 
 -- name: lease_operation
 -- Compare and set: of two that saw it free, one gets it.
 update operations
-set    state = 'RUNNING', worker = :worker, expires_at = @after(:seconds)
-where  id = :id and state in ('QUEUED', 'RUNNING') and @free_operations
+set    state = 'RUNNING', worker = :worker
+where  id = :id and state in ('QUEUED', 'RUNNING') and worker is null
 returning @operation_columns;
 
 -- name: step_operation
 -- The fence of a step: it counts only while the operation is ours and not cancelled.
 update operations
 set    position = :position, done_count = done_count + :done, left_count = left_count + :left,
-       result = :result, expires_at = @after(:seconds)
+       result = :result
 where  id = :id and worker = :worker and state = 'RUNNING'
 returning id;
 
 -- name: finish_operation
 update operations
-set    state = :state, error = cast(:error as text), worker = null, expires_at = null,
+set    state = :state, error = cast(:error as text), worker = null,
        finished_at = @now
 where  id = :id and worker = :worker and state = 'RUNNING'
 returning id;
 
 -- name: cancel_operation
 update operations
-set    state = 'CANCELLED', worker = null, expires_at = null, finished_at = @now
+set    state = 'CANCELLED', worker = null, finished_at = @now
 where  id = :id and state in ('QUEUED', 'RUNNING')
 returning kind;
 
 -- name: release_operation
 update operations
-set    worker = null, expires_at = null
+set    worker = null
 where  id = :id and worker = :worker;
 
 -- name: count_matching
@@ -81,9 +81,3 @@ from   (select 1
                and (:any_code = 1 or error_code = :code)
                and updated_at >= :since and updated_at <= :until
         limit  :limit) matching;
-
--- fragment: free_operations
--- Nobody has it, or who had it has stopped, is lost, or was silent for too long.
-(worker is null or expires_at <= @now
- or exists (select 1 from workers w
-            where  w.name = operations.worker and w.stopped_at is not null))

@@ -13,14 +13,14 @@ hop(job_id) as (
 -- fragment: open_ranges_of_it
 cross join lateral
          (select   id, job_id, lo, hi, again, since, worker,
-                   case when expires_at > @now then 1 else 2 end as state,
+                   case when worker is not null then 1 else 2 end as state,
                    case when again = 0 then hi - lo + 1
                         else (select count(*)
                               from (select 1 from outcomes o where o.range_id = r.id
                                     limit :size) few) end as items
           from     ranges r
           where    job_id = j.id and (since, id) >= (:since, :id) and since <= :until
-                   and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
+                   and (:want = 0 or :want = case when worker is not null then 1 else 2 end)
           order by since, id
           limit    :limit) open
 where    j.state not in ('CANCELLED', 'DELETING') and (:any_pipeline = 1 or j.pipeline = :pipeline)

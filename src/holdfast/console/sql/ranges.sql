@@ -1,18 +1,18 @@
 -- Where a job's open items are, and what they wait for. Nothing here writes.
 
 -- name: ranges_of_job
-select   id, lo, hi, again, available_at, worker, expires_at, expiries, settled, waiting_for,
+select   id, lo, hi, again, available_at, worker, expiries, settled, waiting_for,
          since, case when available_at <= @now then 1 else 0 end as due,
-         case when expires_at > @now then 1 else 0 end as leased
+         case when worker is not null then 1 else 0 end as leased
 from     ranges
 where    job_id = :job_id
 order by since, id
 limit    :limit;
 
 -- name: range
-select id, lo, hi, again, available_at, worker, expires_at, expiries, settled, waiting_for, since,
+select id, lo, hi, again, available_at, worker, expiries, settled, waiting_for, since,
        case when available_at <= @now then 1 else 0 end as due,
-       case when expires_at > @now then 1 else 0 end as leased
+       case when worker is not null then 1 else 0 end as leased
 from   ranges
 where  id = :range_id;
 
@@ -46,8 +46,8 @@ order by available_at
 limit    1;
 
 -- name: lease_holders
-select   worker, count(*) as ranges, max(expires_at) as expires_at
-from     ranges
-where    job_id = :job_id and worker is not null and expires_at > @now
-group by worker
-order by worker;
+select   r.worker, count(*) as ranges, max(w.seen_at) as seen_at
+from     ranges r left join workers w on w.name = r.worker
+where    r.job_id = :job_id and r.worker is not null
+group by r.worker
+order by r.worker;

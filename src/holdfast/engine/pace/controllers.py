@@ -7,7 +7,6 @@ counted in observations.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -259,8 +258,9 @@ class ClaimBounds:
         aliased=True,
     )
     lock_floor_seconds: float = setting(
-        30.0,
-        "Shortest lease.",
+        20.0,
+        "A worker without a sign of life counts as lost after twice its p95 item time, but not"
+        " before this time.",
         100,
         24 * _HOUR_MS,
         name="LOCK_FLOOR_MS",
@@ -268,20 +268,26 @@ class ClaimBounds:
         aliased=True,
     )
     lock_cap_seconds: float = setting(
-        900.0, "Longest lease.", 100, 24 * _HOUR_MS, name="LOCK_CAP_MS", unit="ms", aliased=True
+        120.0,
+        "A worker that is silent for this long counts as lost, however long its items take.",
+        100,
+        24 * _HOUR_MS,
+        name="LOCK_CAP_MS",
+        unit="ms",
+        aliased=True,
     )
     warmup_items: int = 64  # before anything is measured
     pressure_threshold: float = 0.8
-    lease_margin: float = 2.0
 
 
 _LEAST_ITEM_SECONDS = 1e-5  # no item costs the engine less; also keeps the division defined
 _TRUST = 4  # a claim is at most this many times what was measured: one fast item proves little
 _LEAST_SHRINK = 0.1
+_LOST_ITEMS = 2.0
 
 
 class ClaimPace:
-    """How many items to claim, and for how long to lease them.
+    """How many items to claim, and for how long the worker may be silent meanwhile.
 
     claim = target slice ÷ mean item time × concurrency × safety, within its bounds, then less
     under pressure and while errors spike. Times of failed tries count too: they hold a place.
@@ -311,13 +317,11 @@ class ClaimPace:
         self._decisions.note(self._size, self._reason(concurrency, pressure, spacing))
         return self._size
 
-    def lease_seconds(self, claim: int, concurrency: int) -> float:
-        """Covers the claim if every item takes the p95, with a margin. It is renewed during work,
-        so the cap only limits how long a dead worker's items wait."""
+    def lost_after_seconds(self) -> float:
+        """After how long without a sign of life the worker counts as lost: an item may hold it up
+        for twice the p95."""
         bounds = self._bounds
-        rounds = math.ceil(claim / max(1, concurrency))
-        needed = rounds * self._latency.p95 if self._mean.count else bounds.target_slice_seconds
-        wanted = needed * bounds.lease_margin
+        wanted = _LOST_ITEMS * self._latency.p95 if self._mean.count else 0.0
         return min(bounds.lock_cap_seconds, max(bounds.lock_floor_seconds, wanted))
 
     def decisions(self) -> list[Decision]:

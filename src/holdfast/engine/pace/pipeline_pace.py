@@ -47,7 +47,7 @@ def concurrency_of(
 
 
 class PipelinePace:
-    """Claim size, lease length, concurrency and retry spacing of one pipeline in one worker."""
+    """What one worker measures of one pipeline, and its controllers."""
 
     def __init__(
         self,
@@ -77,8 +77,8 @@ class PipelinePace:
         self.claim_size = self._claim.size(self.concurrency, pressure, self.spacing())
         return self.claim_size
 
-    def lease_seconds(self) -> float:
-        return self._claim.lease_seconds(self.claim_size, self.concurrency)
+    def lost_after_seconds(self) -> float:
+        return self._claim.lost_after_seconds()
 
     def claimed(self, items: int) -> None:
         self._metrics.claim_items.labels(self._pipeline.name).observe(items)

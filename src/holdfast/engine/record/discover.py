@@ -68,7 +68,6 @@ _FINAL = (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class DiscoverLimits:
-    lease_seconds: float
     max_input_bytes: int
     max_failures: int
     page_seconds: float
@@ -146,8 +145,8 @@ class Discovery:
 
     async def lease(self, pipeline: Pipeline, job: Job, slow: bool) -> LeasedStream | None:
         """A stream of the job that is free, if any; slow ones only if `slow`."""
-        store, limits = self._parts.store, self._parts.limits
-        lease = await store.ingest.lease_stream(job.id, self._worker, limits.lease_seconds, slow)
+        store = self._parts.store
+        lease = await store.ingest.lease_stream(job.id, self._worker, slow)
         return None if lease is None else LeasedStream(lease, pipeline, job, self._worker)
 
     async def walk(
@@ -307,14 +306,7 @@ class _Walk:
         return ahead.result()
 
     async def _done_within(self, task: asyncio.Task[T], seconds: float) -> bool:
-        """Renews the lease meanwhile."""
-        deadline = self._clock.monotonic() + seconds
-        renewal = self._limits.lease_seconds / 3
-        while not task.done() and (left := deadline - self._clock.monotonic()) > 0:
-            await asyncio.wait([task], timeout=min(left, renewal))
-            if not task.done():
-                with suppress(DatabaseGone):
-                    await self._ingest.renew_stream(self._lease, self._limits.lease_seconds)
+        await asyncio.wait([task], timeout=max(0.0, seconds))
         return task.done()
 
     async def _write(self, page: IngestPage) -> StreamState:
@@ -342,7 +334,6 @@ class _Walk:
                 self._lease,
                 page,
                 stream.worker,
-                self._limits.lease_seconds,
                 stream.pipeline.dedupe,
                 note,
                 decisions,

@@ -10,8 +10,7 @@ import asyncio
 import math
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -66,7 +65,6 @@ class RunningParts:
     clock: Clock
     rng: random.Random
     pressure: Callable[[], float]
-    in_work: Callable[[], set[int]]  # the ranges that the worker holds, over all its jobs
     news: Callable[[], None]  # called when something changed that the worker may act on
 
 
@@ -105,8 +103,6 @@ class Running:
         self._settler = Settler(settling, execute, pace, log)
         self._settling = asyncio.create_task(self._settle())
         self._settling.add_done_callback(partial(self._note_failure, "settle"))
-        self._renewed_at = parts.clock.now()
-        self._keeping = asyncio.create_task(self._keep_leases())
 
     # Claiming.
 
@@ -146,8 +142,6 @@ class Running:
         return self._claiming
 
     async def _claim(self, max_bytes: int) -> None:
-        if self._renewal_is_late():
-            await self._renew()
         self._heard = False
         size = self._pace.next_claim(self._parts.pressure())
         self._low = size // 2
@@ -160,8 +154,6 @@ class Running:
                 worker,
                 size,
                 max_bytes,
-                self._pace.lease_seconds(),
-                self._parts.in_work,
                 job.standing,
                 brief=self._claimed_any,
             )
@@ -296,8 +288,7 @@ class Running:
             if count:
                 self.log.debug("items.released", ranges=count, reason=self.stopping)
         finally:
-            # Whatever happened: unused leases must not be renewed.
-            await end_tasks([self._keeping, self._settling])
+            await end_tasks([self._settling])
         if self._failure is not None:
             raise self._failure
 
@@ -307,20 +298,10 @@ class Running:
 
     # Leases.
 
-    def range_ids(self) -> set[int]:
-        return self._settler.range_ids()
+    def tokens(self) -> set[str]:
+        return self._settler.tokens()
 
-    async def _keep_leases(self) -> None:
-        """Renews the leases well before they expire."""
-        while True:
-            await asyncio.sleep(self._pace.lease_seconds() / 3)
-            with suppress(DatabaseGone):
-                await self._renew()
-
-    async def _renew(self) -> None:
-        self._renewed_at = self._clock.now()
-        await self._settler.renew(self._pace.lease_seconds())
-
-    def _renewal_is_late(self) -> bool:
-        away = (self._clock.now() - self._renewed_at).total_seconds()
-        return away > self._pace.lease_seconds() * 0.6
+    def drop_lost(self, before: Set[str], tokens: Set[str]) -> None:
+        """What is not in the worker's name any more is another's."""
+        self._settler.drop_lost(before, tokens)
+        self._parts.news()

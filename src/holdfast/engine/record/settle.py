@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -100,8 +100,8 @@ class Settler:
             self._flush.set()
         return held
 
-    def range_ids(self) -> set[int]:
-        return {held.lease.range_id for held in self._held}
+    def tokens(self) -> set[str]:
+        return {held.lease.token for held in self._held}
 
     def holds(self, lease: HeldLease) -> bool:
         return lease in self._held
@@ -110,17 +110,12 @@ class Settler:
         """Whether something besides these leases is held."""
         return any(held not in leases for held in self._held)
 
-    async def renew(self, seconds: float) -> None:
-        """Extends the leases, including those that expired while an item blocked the worker or the
-        machine slept, if no other worker took them over."""
-        before = list(self._held)
-        if not before:
-            return
-        lost = await self._store.leases.renew([held.lease for held in before], seconds)
-        for held in before:
-            # Not one that was settled completely in the meantime, nor one with outcomes to write:
-            # the fence decides about that.
-            if held.lease in lost and held in self._held and not held.outcomes:
+    def drop_lost(self, before: Set[str], tokens: Set[str]) -> None:
+        """Drops leases that were held `before` and are not in the worker's name any more, except
+        those with outcomes to write: the fence decides about them."""
+        for held in list(self._held):
+            token = held.lease.token
+            if token in before and token not in tokens and not held.outcomes:
                 self._lose(held)
 
     async def release(self, delay: float, waiting_for: str | None) -> int:

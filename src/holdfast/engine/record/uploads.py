@@ -65,6 +65,8 @@ class Upload:
         self.failed: str | None = None
         self.rows = 0
         self._seen_at = -_HEARTBEAT_SECONDS
+        self._token: str | None = None
+        self._strays: set[str] = set()
 
     async def take_in(self) -> None:
         """Until all rows are in, the job accepts no more, or it is stopped."""
@@ -86,11 +88,9 @@ class Upload:
     async def _walk_once(self) -> bool:
         """Walks the stream if it is free; True when there is nothing left to do."""
         await self._give_sign_of_life()
-        # A lease whose commit was not confirmed is ours, but we do not know its token.
-        await self._store.leases.return_leases(self._worker)
-        seconds = self._parts.walk.limits.lease_seconds
-        lease = await self._store.ingest.lease_stream(self._job_id, self._worker, seconds)
+        lease = await self._store.ingest.lease_stream(self._job_id, self._worker)
         if lease is not None:
+            self._token = lease.token
             await self._walk(lease)
         return self.failed is not None or not await self._has_more()
 
@@ -129,8 +129,13 @@ class Upload:
         """Others would free the lease of a worker that seems lost."""
         now = self._parts.walk.clock.monotonic()
         if now >= self._seen_at + _HEARTBEAT_SECONDS:
-            await self._store.workers.see_worker(self._worker)
+            await self._beat()
             self._seen_at = now
+
+    async def _beat(self) -> None:
+        """A lease whose answer was lost is in our name, but nobody walks: it is free."""
+        tokens = await self._store.workers.beat(self._worker, strays=self._strays)
+        self._strays = (tokens or set()) - {self._token}
 
     async def _has_more(self) -> bool:
         job = await self._store.reads.job(self._job_id)

@@ -103,14 +103,11 @@ exists (select 1 from jobs j
                                            where k.scope in ('all', 'pipeline:' || j.pipeline)))
 
 -- fragment: claimable
-job_id = :job_id
-         and available_at <= @now
-         and (worker is null or expires_at <= @now)
+job_id = :job_id and available_at <= @now and worker is null
 
 -- name: claimable_ranges
--- Free ranges that are due, and leases that expired, of a job that may run.
-select   @range_columns, case when worker is null then 0 else 1 end as expired,
-         case when since >= @after(-5.0) then 1 else 0 end as recent
+-- Free ranges that are due, of a job that may run.
+select   @range_columns, case when since >= @after(-5.0) then 1 else 0 end as recent
 from     ranges
 where    @claimable and @may_run
 order by available_at, id
@@ -119,7 +116,7 @@ limit    :limit
 
 -- name: recent_ranges
 -- The same, of what came within the last seconds.
-select   @range_columns, case when worker is null then 0 else 1 end as expired, 1 as recent
+select   @range_columns, 1 as recent
 from     ranges
 where    since >= @after(-5.0) and @claimable and @may_run
 order by since, id
@@ -136,7 +133,7 @@ where  id = :job_id;
 -- How many other workers hold something of the job's owner.
 select count(distinct worker)
 from   ranges
-where  worker is not null and worker <> :worker and expires_at > @now
+where  worker is not null and worker <> :worker
        and owner_id = (select owner_id from jobs where id = :job_id);
 
 -- name: cut_range
@@ -147,10 +144,10 @@ where  id = :id;
 
 -- name: add_leased_range
 -- The head that was split off, already leased.
-insert into ranges (job_id, lo, hi, again, available_at, token, settled, worker, expires_at,
-                    expiries, lone_expiries, item_bytes, since, owner_id, pipeline)
-select job_id, :lo, :hi, again, available_at, :token, settled, :worker, @after(:seconds),
-       expiries, lone_expiries, item_bytes, since, owner_id, pipeline
+insert into ranges (job_id, lo, hi, again, available_at, token, settled, worker, expiries,
+                    lone_expiries, item_bytes, since, owner_id, pipeline)
+select job_id, :lo, :hi, again, available_at, :token, settled, :worker, expiries, lone_expiries,
+       item_bytes, since, owner_id, pipeline
 from   ranges
 where  id = :id
 returning id;
@@ -158,7 +155,7 @@ returning id;
 -- name: lease_ranges
 -- Free ranges become a worker's.
 update ranges
-set    token = :token, worker = :worker, expires_at = @after(:seconds)
+set    token = :token, worker = :worker
 where  id in (@each(:ids, bigint));
 
 -- name: fresh_items
@@ -199,32 +196,40 @@ from     outcomes
 where    range_id = :range_id
 order by seq;
 
--- name: renew_leases
--- Leases that are still in use; those not returned are lost.
-update ranges
-set    expires_at = @after(:seconds)
-where  id in (@each(:ids, bigint)) and token in (@each(:tokens, text))
-returning id;
-
 -- name: release_range
 -- Unstarted items go back uncharged.
 update ranges
-set    token = null, worker = null, expires_at = null, available_at = @after(:delay),
+set    token = null, worker = null, available_at = @after(:delay),
        waiting_for = cast(:waiting_for as text)
 where  id = :id and token = :token
 returning id;
 
--- name: give_back_claim
--- Of a claim whose answer was lost: none of its items was started.
+-- name: tokens_of_worker
+-- The claims that are in a worker's name.
+select token
+from   ranges
+where  worker = :worker
+union
+select token
+from   streams
+where  worker = :worker;
+
+-- name: give_back_streams
+update streams
+set    token = null, worker = null
+where  worker = :worker and token in (@each(:tokens, text));
+
+-- name: give_back_claims
+-- Of claims whose answers were lost: none of their items was started.
 update ranges
-set    token = null, worker = null, expires_at = null
-where  token = :token
+set    token = null, worker = null
+where  worker = :worker and token in (@each(:tokens, text))
 returning job_id;
 
 -- name: settle_part
 -- The fence: the lease is ours, this settlement is its next, and the job takes results.
 update ranges
-set    settled = settled + 1, expires_at = @after(:seconds)
+set    settled = settled + 1
 where  id = :id and token = :token and settled = :settled
        and exists (select 1 from jobs j
                    where j.id = :job_id and j.state in ('RUNNING', 'PAUSED'))
@@ -285,26 +290,57 @@ delete from ranges
 where  id = :id;
 
 -- name: free_range
--- An expired lease: the range is free again, with one expiry more.
+-- The range of a lost worker: free again, with one expiry more.
 update ranges
-set    token = null, worker = null, expires_at = null, expiries = :expiries,
-       lone_expiries = :lone_expiries
+set    token = null, worker = null, expiries = :expiries, lone_expiries = :lone_expiries
 where  id = :id;
 
 -- name: leases_of_worker
--- What a worker that died held.
+-- What a lost worker held. What a transaction of it still locks is left for the next look: the
+-- worker may be frozen within it.
 select @range_columns
 from   ranges
 where  worker = :worker
-@for_update;
-
--- name: expired_leases
--- Expired leases of any job.
-select @range_columns
-from   ranges
-where  worker is not null and expires_at <= @now
-limit  100
+limit  1000
 @skip_locked;
+
+-- name: names_of_the_gone
+-- Who has ranges, streams or duties in its name and is not alive.
+select distinct holder
+from   (select worker as holder from ranges where worker is not null
+        union all
+        select worker from streams where worker is not null
+        union all
+        select worker from operations where worker is not null
+        union all
+        select worker from exports where worker is not null
+        union all
+        select token from adapters where token is not null
+        union all
+        select worker from gate_holds
+        union all
+        select holder from duties) held
+where  not exists (select 1 from workers w
+                   where  w.name = held.holder and w.stopped_at is null);
+
+-- name: end_transactions_of
+-- SQLite has one writer, whom everybody would notice.
+select :worker;
+
+-- name: free_operations_of
+update operations
+set    worker = null
+where  worker = :worker;
+
+-- name: free_exports_of
+update exports
+set    worker = null
+where  worker = :worker;
+
+-- name: free_adapters_of
+update adapters
+set    token = null
+where  token = :worker;
 
 -- name: move_to_range
 -- Items of an again range that was cut in pieces.
@@ -348,8 +384,7 @@ where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline))
        and exists (select 1 from ranges r
-                   where r.job_id = j.id and r.available_at <= @now
-                         and (r.worker is null or r.expires_at <= @now))
+                   where r.job_id = j.id and r.available_at <= @now and r.worker is null)
 order by j.id;
 
 -- name: finishable_jobs
@@ -466,8 +501,8 @@ where  s.pipeline = :pipeline and s.source = :source and s.mode = :mode
 -- the stream to continue or to know how its discovery ended.
 update streams
 set    job_id = :job_id, state = 'RUNNING', generation = generation + 1, cursor = null,
-       fingerprint = :fingerprint, token = null, worker = null, expires_at = null,
-       available_at = @now, pages_count = 0, records_count = 0, items_count = 0,
+       fingerprint = :fingerprint, token = null, worker = null, available_at = @now,
+       pages_count = 0, records_count = 0, items_count = 0,
        max_items = :max_items, expected_count = null, failures = 0, error = null,
        waiting_for = null, overruns = 0, updated_at = @now
 where  pipeline = :pipeline and source = :source and mode = :mode
@@ -482,7 +517,7 @@ select   s.id
 from     streams s
          join jobs j on j.id = s.job_id
 where    s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
-         and (s.worker is null or s.expires_at <= @now)
+         and s.worker is null
          and (:slow = 1 or s.overruns = 0)
          and j.state = 'RUNNING'
          and not exists (select 1 from kill_switches k
@@ -494,8 +529,8 @@ limit    1;
 -- name: lease_stream
 -- Compare and set: of two workers that saw it free, one gets it.
 update streams
-set    token = :token, worker = :worker, expires_at = @after(:seconds)
-where  id = :id and state = 'RUNNING' and (worker is null or expires_at <= @now)
+set    token = :token, worker = :worker
+where  id = :id and state = 'RUNNING' and worker is null
 returning id, pipeline, source, mode, job_id, generation, cursor, fingerprint, pages_count,
           records_count, items_count, max_items, failures, overruns;
 
@@ -504,7 +539,7 @@ returning id, pipeline, source, mode, job_id, generation, cursor, fingerprint, p
 update streams
 set    cursor = :cursor, pages_count = pages_count + 1,
        records_count = records_count + :records, items_count = items_count + :items,
-       state = :state, error = cast(:error as text), expires_at = @after(:seconds), failures = 0,
+       state = :state, error = cast(:error as text), failures = 0,
        waiting_for = null, overruns = :overruns,
        expected_count = coalesce(cast(:expected_count as bigint), expected_count),
        full_completed_at = case when :state = 'COMPLETE'
@@ -537,24 +572,17 @@ where  stream_id = :stream_id
        and (generation < :generation
             or number <= :before and (number & (number - 1)) <> 0);
 
--- name: renew_stream
--- The lease of a stream whose next page takes long.
-update streams
-set    expires_at = @after(:seconds)
-where  id = :id and token = :token
-returning id;
-
 -- name: release_stream
 -- The slice ended; the stream continues later.
 update streams
-set    token = null, worker = null, expires_at = null, available_at = @after(:delay),
+set    token = null, worker = null, available_at = @after(:delay),
        failures = :failures, error = cast(:error as text),
        waiting_for = cast(:waiting_for as text), overruns = :overruns, updated_at = @now
 where  id = :id and token = :token;
 
 -- name: fail_stream
 update streams
-set    state = 'FAILED', token = null, worker = null, expires_at = null, error = :error,
+set    state = 'FAILED', token = null, worker = null, error = :error,
        waiting_for = null, updated_at = @now
 where  id = :id and token = :token;
 
@@ -562,7 +590,7 @@ where  id = :id and token = :token;
 -- Streams that failed or stopped at a cap continue from their cursors.
 update streams
 set    state = 'RUNNING', failures = 0, error = null, waiting_for = null, overruns = 0,
-       available_at = @now, token = null, worker = null, expires_at = null,
+       available_at = @now, token = null, worker = null,
        max_items = coalesce(cast(:max_items as bigint), max_items), updated_at = @now
 where  job_id = :job_id and state in ('FAILED', 'CAPPED')
 returning id;
@@ -612,7 +640,7 @@ from   jobs j
        join streams s on s.job_id = j.id
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
-       and (s.worker is null or s.expires_at <= @now)
+       and s.worker is null
        and (:slow = 1 or s.overruns = 0)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
@@ -635,31 +663,34 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
-insert into workers (name, host, machine, pid, pipelines, listens, started_at, seen_at)
-values (:name, :host, :machine, :pid, :pipelines, :listens, @now, @now);
+insert into workers (name, host, machine, pid, pipelines, listens, started_at, seen_at,
+                     lost_after_seconds)
+values (:name, :host, :machine, :pid, :pipelines, :listens, @now, @now, :lost_after_seconds);
 
 -- name: see_worker
--- One that was taken for lost is not.
+-- A sign of life. One that was taken for lost is not.
 update workers
-set    seen_at = @now, stopped_at = null
+set    seen_at = @now, lost_after_seconds = :lost_after_seconds, stopped_at = null
 where  name = :name
 returning name;
 
--- name: lost_workers
--- Workers that were not seen for too long, beside the one that looks; also those that were last seen
--- before the database's clock was set back.
+-- fragment: is_silent
+-- Not seen for too long, or last seen before the database's clock was set back.
+(seen_at <= @after(-1.0 * lost_after_seconds) or seen_at > @after(lost_after_seconds))
+
+-- name: silent_workers
+-- Workers that count as lost, beside the one that looks.
 select   name
 from     workers
-where    stopped_at is null and name <> :observer
-         and (seen_at <= @after(-1.0 * :seconds) or seen_at > @after(:seconds))
+where    stopped_at is null and name <> :observer and @is_silent
 order by name;
 
 -- name: lose_worker
--- Compare and set: of two processes that see it lost, one frees what it held.
+-- Compare and set: of two processes that see it lost, one frees what it held. One whose process is
+-- known to be gone has not been silent for long.
 update workers
 set    stopped_at = @now
-where  name = :name and stopped_at is null
-       and (seen_at <= @after(-1.0 * :seconds) or seen_at > @after(:seconds))
+where  name = :name and stopped_at is null and (:gone = 1 or @is_silent)
 returning name;
 
 -- name: stop_worker
@@ -720,7 +751,7 @@ values (:actor, :action, cast(:job_id as bigint), :subject, :detail, @now);
 -- name: drop_streams_of_worker
 -- A dead worker's streams are free at once.
 update streams
-set    token = null, worker = null, expires_at = null
+set    token = null, worker = null
 where  worker = :worker
 returning job_id;
 

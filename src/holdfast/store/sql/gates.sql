@@ -58,14 +58,19 @@ where  name = :name;
 select coalesce(cast(sum(slots) as bigint), 0), coalesce(cast(sum(weight) as bigint), 0),
        coalesce(max(case when slots = 0 then weight end), 0)
 from   gate_holds
-where  gate = :gate and worker <> :worker and expires_at > @now;
+where  gate = :gate and worker <> :worker;
 
 -- name: hold_slots
-insert into gate_holds (gate, worker, slots, weight, most, expires_at)
-values (:gate, :worker, :slots, :weight, cast(:most as integer), @after(:seconds))
+insert into gate_holds (gate, worker, slots, weight, most)
+values (:gate, :worker, :slots, :weight, cast(:most as integer))
 on conflict (gate, worker) do update
 set slots = excluded.slots, weight = excluded.weight,
-    most = coalesce(excluded.most, gate_holds.most), expires_at = excluded.expires_at;
+    most = coalesce(excluded.most, gate_holds.most);
+
+-- name: leave_gate
+-- A worker that needs no place.
+delete from gate_holds
+where  gate = :gate and worker = :worker;
 
 -- name: drop_slots
 -- A worker that stops returns its slots.
@@ -129,7 +134,7 @@ select   u.gate, u.passed, u.waits, u.wait_seconds, u.throttles, u.failures, u.f
          u.last_at, g.concurrency, g.spacing, g.closed_until, g.reason,
          case when g.closed_until > @now then 1 else 0 end as closed,
          (select cast(sum(h.most) as bigint) from gate_holds h
-          where h.gate = u.gate and h.expires_at > @now) as most
+          where h.gate = u.gate) as most
 from     gate_uses u left join gates g on g.name = u.gate
 where    u.job_id = :job_id
 order by u.passed desc, u.gate
@@ -145,9 +150,9 @@ select   g.name, g.spacing, g.jitter, g.concurrency, g.next_at, g.closed_until, 
          case when g.closed_until > @now then 1 else 0 end as closed, g.requests, g.units, g.period,
          g.share, g.requests_left, g.units_left, g.filled_at, g.throttled_at, @now as now,
          (select cast(sum(h.slots) as bigint) from gate_holds h
-          where h.gate = g.name and h.expires_at > @now) as held,
+          where h.gate = g.name) as held,
          (select cast(sum(h.most) as bigint) from gate_holds h
-          where h.gate = g.name and h.expires_at > @now) as most,
+          where h.gate = g.name) as most,
          coalesce(p.passed, 0) as passed, coalesce(p.passed_units, 0) as passed_units,
          coalesce(p.waits, 0) as waits, coalesce(p.wait_seconds, 0) as wait_seconds,
          coalesce(p.throttles, 0) as throttles, coalesce(p.failures, 0) as failures

@@ -83,7 +83,7 @@ where  j.id = :job_id;
 select coalesce(sum(hi - lo + 1), 0)
 from   (select hi, lo from ranges
         where job_id = :job_id and available_at <= @now
-              and (worker is null or expires_at <= @now)
+              and worker is null
         order by available_at, id limit 16) free;
 
 -- name: free_streams
@@ -92,7 +92,7 @@ select count(*)
 from   streams s
        join jobs j on j.id = s.job_id
 where  s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
-       and (s.worker is null or s.expires_at <= @now) and j.lane <> 'UPLOAD'
+       and s.worker is null and j.lane <> 'UPLOAD'
        and not exists (select 1 from kill_switches k where k.scope = 'source:' || s.source);
 
 -- name: hasten_owner
@@ -143,7 +143,7 @@ select waiting.id, waiting.seconds
 from   (select j.id,
                (select   @seconds_until(r.available_at)
                 from     ranges r
-                where    r.job_id = j.id and (r.worker is null or r.expires_at <= @now)
+                where    r.job_id = j.id and r.worker is null
                 order by r.available_at
                 limit    1) as seconds
         from   jobs j
@@ -167,7 +167,7 @@ from   jobs j
        join streams s on s.job_id = j.id
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text)) and j.lane <> 'UPLOAD'
        and s.state = 'RUNNING' and s.available_at <= @now
-       and (s.worker is null or s.expires_at <= @now)
+       and s.worker is null
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source))
        and not exists (select 1 from turns t
@@ -237,13 +237,14 @@ from   dead_letters
 where  id = :id and kind = 'message';
 
 -- name: hold_duty
--- Of all that could do it, one does, until its time runs out, or the database's clock is set back.
-insert into duties (name, holder, expires_at, acted_at)
-values (:name, :holder, @after(:seconds), @now)
+-- Of all that could do it, one does, as long as it is alive.
+insert into duties (name, holder, acted_at)
+values (:name, :holder, @now)
 on conflict (name) do update
-set holder = excluded.holder, expires_at = excluded.expires_at, acted_at = excluded.acted_at
-where duties.holder = excluded.holder or duties.expires_at <= excluded.acted_at
-      or duties.acted_at > excluded.acted_at
+set holder = excluded.holder, acted_at = excluded.acted_at
+where duties.holder = excluded.holder
+      or not exists (select 1 from workers w
+                     where  w.name = duties.holder and w.stopped_at is null)
 returning name;
 
 -- name: drop_duties

@@ -104,7 +104,7 @@ where  pipeline = :pipeline and source = :source;
 -- Its pipeline found that the stream has to be walked on.
 update streams
 set    state = 'RUNNING', cursor = :cursor, failures = 0, error = null, waiting_for = null,
-       available_at = @after(:delay), token = null, worker = null, expires_at = null,
+       available_at = @after(:delay), token = null, worker = null,
        updated_at = @now
 where  id = :id;
 
@@ -112,7 +112,7 @@ where  id = :id;
 -- Its pipeline found that what the stream gave cannot be right.
 update streams
 set    state = 'FAILED', error = :error, cursor = :cursor, token = null, worker = null,
-       expires_at = null, updated_at = @now
+       updated_at = @now
 where  id = :id;
 
 -- name: verify_stream

@@ -130,6 +130,17 @@ where  pg_try_advisory_xact_lock(hashtextextended('outbox ' || job_id, 0));
 -- Comes back when no relay is sending messages of the job.
 select pg_advisory_xact_lock_shared(hashtextextended('outbox ' || cast(:job_id as bigint), 0));
 
+-- name: end_transactions_of
+-- A transaction that holds ranges of a lost worker and has waited for its client for seconds: the
+-- worker is frozen in it, perhaps in the middle of a COPY, which no timeout of the server ends. Its
+-- locks end with it, and the next look frees what it held.
+select pg_terminate_backend(l.pid)
+from   ranges r
+       join pg_locks l on l.locktype = 'transactionid' and l.transactionid = r.xmax and l.granted
+       join pg_stat_activity a on a.pid = l.pid and a.wait_event = 'ClientRead'
+                                  and a.state_change < clock_timestamp() - interval '5 seconds'
+where  r.worker = :worker and l.pid <> pg_backend_pid();
+
 -- name: hold_owner
 -- Claims for one owner come one after the other, where owners have a limit.
 select pg_advisory_xact_lock(hashtextextended('owner ' || owner_id, 0))
@@ -138,10 +149,11 @@ where  id = :job_id;
 
 -- name: oldest_transaction
 -- For how many seconds any transaction has been open; those of other roles are seen only by a
--- member of pg_read_all_stats.
+-- member of pg_read_all_stats. Autovacuum holds up nobody.
 select cast(extract(epoch from clock_timestamp() - min(xact_start)) as double precision)
 from   pg_stat_activity
-where  datname = current_database() and pid <> pg_backend_pid();
+where  datname = current_database() and pid <> pg_backend_pid()
+       and backend_type <> 'autovacuum worker';
 
 -- name: take_sequence
 -- A block of sequence numbers; a crash leaves a harmless gap. To a standing job many add at once, who
@@ -166,24 +178,13 @@ select :job_id, cast(value ->> 0 as bigint), value ->> 1, cast(value ->> 2 as js
 from   json_array_elements(cast(cast(:rows as text) as json));
 
 -- name: add_enqueued_range
-insert into ranges (tray, job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
                     item_bytes, since, owner_id, pipeline)
-select case when cast(:run_at as text) is null then current_tray() else 0 end,
-       :job_id, cast(:lo as bigint), cast(:hi as bigint), 0,
+select :job_id, cast(:lo as bigint), cast(:hi as bigint), 0,
        coalesce(cast(cast(:run_at as text) as timestamptz), @now), 0, 0, 0,
        cast(:item_bytes as bigint), @now, owner_id, pipeline
 from   jobs
 where  id = :job_id;
-
--- name: add_leased_range
--- The head that was split off, already leased, in the same tray.
-insert into ranges (tray, job_id, lo, hi, again, available_at, token, settled, worker, expires_at,
-                    expiries, lone_expiries, item_bytes, since, owner_id, pipeline)
-select tray, job_id, :lo, :hi, again, available_at, :token, settled, :worker, @after(:seconds),
-       expiries, lone_expiries, item_bytes, since, owner_id, pipeline
-from   ranges
-where  id = :id
-returning id;
 
 -- name: enqueue
 -- All that one call adds, in one round trip.
@@ -194,12 +195,12 @@ from   enqueue_records(:pipeline, :owner, :topic, cast(cast(:inputs as text) as 
 
 -- name: notify_work
 -- Wakes workers when this transaction commits.
-select give_notice(:job_id, current_tray());
+select give_notice(:job_id);
 
 -- name: notify_due
 -- The same for items of a later time, so that a worker announces them for then. What is due after a
 -- minute or more is seen by the sweeper before.
-select give_notice(:job_id, current_tray())
+select give_notice(:job_id)
 where  cast(cast(:run_at as text) as timestamptz) <= @after(60);
 
 -- name: claim_arrivals
@@ -207,9 +208,9 @@ where  cast(cast(:run_at as text) as timestamptz) <= @after(60);
 -- touched; if there are none, whether others came. It is lost without harm if the server crashes:
 -- nobody has to wait for the disk.
 with free as materialized (
-    select tray, id
+    select id
     from   ranges
-    where  tray > 0 and job_id = :job_id and since >= @after(-5.0) and available_at <= @now
+    where  job_id = :job_id and since >= @after(-5.0) and available_at <= @now
            and worker is null and again = 0 and settled = 0 and expiries = 0
            and hi - lo < :most_items and item_bytes <= :most_bytes
            and @may_run
@@ -219,9 +220,9 @@ with free as materialized (
 ),
 leased as (
     update ranges
-    set    token = :token, worker = :worker, expires_at = @after(:seconds)
+    set    token = :token, worker = :worker
     from   free
-    where  ranges.tray = free.tray and ranges.id = free.id
+    where  ranges.id = free.id
     returning ranges.id, ranges.lo, ranges.hi
 )
 select l.id, l.lo, l.hi,
@@ -264,63 +265,3 @@ from   json_array_elements(cast(:spans as json)) s
                                     and seq between cast(s.value ->> 0 as bigint)
                                                 and cast(s.value ->> 1 as bigint)
                            offset 0) i;
-
--- name: trays
--- Each with the bytes that it takes, dead rows included, whether it is the one that is filled, and
--- how many rows were ever written to it.
-select n as number, pg_relation_size(cast('ranges_' || n as regclass)) as ranges_bytes,
-       pg_relation_size(cast('counters_' || n as regclass)) as counters_bytes,
-       n = current_tray() as filling,
-       pg_stat_get_tuples_inserted(cast('ranges_' || n as regclass))
-       + pg_stat_get_tuples_inserted(cast('counters_' || n as regclass)) as written
-from   generate_series(1, 3) n;
-
--- name: tray_is_used
--- Whether anything is in it.
-select 1
-where  exists (select 1 from ranges where tray = :number)
-       or exists (select 1 from counters where tray = :number);
-
--- name: turn_to_tray
--- What comes from now on goes there. Not undone by a rollback, and never wrong: a tray is emptied
--- only when nothing is in it.
-select setval('tray_turns', :number);
-
--- name: move_left_behind
--- What has been in a tray for some seconds moves to tray 0, if there is little of it; what has been
--- there for a minute, in any case, a part of it each time.
-update ranges
-set    tray = 0
-where  tray = :number
-       and id in (select id
-                  from   ranges
-                  where  tray = :number and since < @after(-5.0)
-                         and (since < @after(-60.0)
-                              or (select count(*)
-                                  from (select 1 from ranges where tray = :number limit :most) few)
-                                 < cast(:most as bigint))
-                  limit  :most
-                  for update skip locked)
-returning id;
-
--- name: fold_tray
--- The counters of a tray, one row for each job instead.
-select fold_tray(:number);
-
--- name: empty_tray
--- Whether nothing was in it, and it takes no space now. A conflict if it is in use.
-select empty_tray(:number);
-
--- name: scattered_counters
--- Jobs whose counters consist of many rows. Those in trays are folded when it is emptied, but for a
--- tray that cannot be.
-select   job_id
-from     counters
-group by job_id
-having   count(*) filter (where tray = 0) > :rows or count(*) > 1000 * :rows;
-
--- name: add_folded
-insert into counters (tray, job_id, accepted, done, not_found, skipped, error, retried, throttled,
-                      known, updated_at)
-values (0, :job_id, :accepted, :done, :not_found, :skipped, :error, :retried, :throttled, :known,
-        :updated_at);

@@ -74,10 +74,17 @@ from   ranges r
        join outcomes o on o.range_id = r.id
 where  r.job_id = :job_id and r.again = 1 and o.status = 'PENDING';
 
+-- name: workers_not_stopped
+-- Also those that may be lost.
+select   name, host, machine, pid, pipelines, started_at, seen_at
+from     workers
+where    stopped_at is null
+order by name;
+
 -- name: live_workers
 select   name, host, machine, pid, pipelines, started_at, seen_at
 from     workers
-where    stopped_at is null and seen_at > @after(-1.0 * :lost_seconds)
+where    stopped_at is null and seen_at > @after(-1.0 * lost_after_seconds)
 order by name;
 
 -- name: count_dead_letters
@@ -125,6 +132,6 @@ from   jobs j
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and j.file_id is not null
        and s.state = 'RUNNING' and s.available_at <= @now
-       and (s.worker is null or s.expires_at <= @now)
+       and s.worker is null
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));

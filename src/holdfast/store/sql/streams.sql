@@ -5,7 +5,7 @@ s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.record
 s.items_count, s.max_items, s.expected_count, s.failures, s.error, s.waiting_for, s.available_at,
 s.worker,
 s.updated_at, case when s.available_at <= @now then 1 else 0 end as due,
-case when s.expires_at > @now then 1 else 0 end as leased, s.actual_count, s.verified_at
+case when s.worker is not null then 1 else 0 end as leased, s.actual_count, s.verified_at
 
 -- name: streams_of_job
 select   @stream_columns

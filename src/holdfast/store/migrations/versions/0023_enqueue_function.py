@@ -15,27 +15,26 @@ branch_labels = None
 depends_on = None
 
 #: Commits that give notice come one after the other, each with its own write to disk. So not while
-#: records come fast, nor while two others are about to give notice and records have just come:
-#: workers look by themselves then.
+#: records come fast, nor while another is about to give notice and records have just come: workers
+#: look by themselves then.
 _GIVE_NOTICE = """
 create function give_notice(of_job bigint) returns void language plpgsql as $$
 declare
     moment timestamptz := clock_timestamp();
-    recent bigint;
-    fast   bigint;
 begin
-    select count(*), count(*) filter (where available_at >= moment - interval '0.02 seconds')
-    into   recent, fast
-    from   (select   available_at
-            from     ranges
-            where    job_id = of_job
-                     and available_at between moment - interval '0.25 seconds' and moment
-            order by available_at desc
-            limit    8) latest;
-    if recent = 0
-       or fast < 8
-          and (pg_try_advisory_xact_lock(hashtextextended('notice ' || of_job, 1))
-               or pg_try_advisory_xact_lock(hashtextextended('notice ' || of_job, 2))) then
+    if (select count(*) = 8
+        from   (select 1
+                from   ranges
+                where  job_id = of_job and available_at <= moment
+                       and available_at > moment - interval '0.02 seconds'
+                limit  8) newest) then
+        return;
+    end if;
+    if pg_try_advisory_xact_lock(hashtextextended('notice ' || of_job, 1))
+       or not exists (select 1
+                      from   ranges
+                      where  job_id = of_job and available_at <= moment
+                             and available_at >= moment - interval '0.25 seconds') then
         perform pg_notify('holdfast_work', cast(of_job as text));
     end if;
 end $$
@@ -44,7 +43,7 @@ end $$
 #: Items, their ranges and their count, without a lock on any row: an application may hold its
 #: transaction open for long. The numbers of calls at the same time mix; each stretch without a gap
 #: is a range. A record that comes alone takes the short way. Writes nothing unless exactly one
-#: standing job fits.
+#: standing job fits. Inputs are taken as rows: `inputs -> 0` fails for text with a NUL.
 _ENQUEUE = """
 create function enqueue_records(
     of_pipeline text, of_owner text, of_topic text, inputs json, total bigint, bytes bigint,
@@ -60,12 +59,9 @@ declare
 begin
     select count(*), min(id), min(owner_id)
     into   fitting_jobs, standing_job, owner_name
-    from   (select id, owner_id
-            from   jobs
-            where  standing = 1 and state not in ('CANCELLED', 'DELETING')
-                   and pipeline = of_pipeline and (of_owner = '' or owner_id = of_owner)
-                   and topic = of_topic
-            limit  2) fitting;
+    from   jobs
+    where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = of_pipeline
+           and (of_owner = '' or owner_id = of_owner) and topic = of_topic;
     if fitting_jobs <> 1 then
         return;
     end if;
@@ -75,7 +71,8 @@ begin
     if total = 1 then
         starts[1] := nextval('standing_seqs');
         ends := starts;
-        insert into items (job_id, seq, input) values (standing_job, starts[1], inputs -> 0);
+        insert into items (job_id, seq, input)
+        select standing_job, starts[1], value from json_array_elements(inputs);
     else
         with added as (
             insert into items (job_id, seq, input)
