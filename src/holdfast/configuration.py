@@ -76,9 +76,6 @@ class Settings:
         "Prefix of the names of exchanges and queues.",
         kind="queue prefix",
     )
-    max_message_bytes: int = setting(
-        64 * 1024, "Largest message that is read; larger ones become dead letters.", 1024, 16 * MIB
-    )
 
     drain_seconds: float = setting(
         1.5, "Time that running items get to finish when a worker stops.", 0, 3600
@@ -86,9 +83,6 @@ class Settings:
 
     sweep_seconds: float = setting(
         5, "Interval between searches for unfinished jobs and for what nobody holds.", 0.01, 3600
-    )
-    discover_timeout_seconds: float = setting(
-        300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
     discover_concurrency: int = setting(
         4, "Maximum number of sources that a worker reads at once.", 1, 1000

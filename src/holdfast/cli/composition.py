@@ -117,7 +117,6 @@ def discover_limits(settings: Settings) -> DiscoverLimits:
     return DiscoverLimits(
         max_input_bytes=settings.items.max_input_bytes,
         max_failures=settings.retry.max_attempts_error,
-        page_seconds=settings.discover_timeout_seconds,
         retry_base_seconds=settings.retry.base_seconds,
     )
 

@@ -207,7 +207,11 @@ def dump(message: Message) -> bytes:
     return envelope.model_dump_json(exclude=exclude).encode()
 
 
-def parse(raw: bytes, max_bytes: int) -> Message:
+#: Of a message that is read; larger ones become dead letters.
+MAX_MESSAGE_BYTES = 64 * 1024
+
+
+def parse(raw: bytes, max_bytes: int = MAX_MESSAGE_BYTES) -> Message:
     """The message in these bytes; raises BadEnvelope, and nothing else, if they are not one."""
     if len(raw) > max_bytes:
         raise BadEnvelope("TOO_LARGE", f"{len(raw):,} bytes, where {max_bytes:,} are allowed")

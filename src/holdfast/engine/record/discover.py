@@ -70,8 +70,8 @@ _FINAL = (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED)
 class DiscoverLimits:
     max_input_bytes: int
     max_failures: int
-    page_seconds: float
     retry_base_seconds: float
+    page_seconds: float = 300.0  # for a source to return one page
 
 
 @dataclass(frozen=True, slots=True)
