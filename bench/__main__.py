@@ -28,7 +28,7 @@ def main() -> int:
     console.print(
         f"{os.cpu_count()} cores, {busy_percent:.0f} % busy before the start", highlight=False
     )
-    results = _run(console, arguments.scenarios or list(SCENARIOS), arguments.quick)
+    results = _run(console, arguments.scenarios or list(SCENARIOS), arguments.quick, arguments.only)
     report.show_targets(console, results)
     path = report.write(results, at, busy_percent, arguments.quick)
     console.print(f"Written to {os.path.relpath(path)}")
@@ -39,6 +39,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("scenarios", nargs="*", metavar="scenario", help=", ".join(SCENARIOS))
     parser.add_argument("--quick", action="store_true", help="small sizes: a check, no figures")
+    only = "of `beside`, measure only the cells whose name has these words; can be repeated"
+    parser.add_argument("--only", metavar="WORDS", action="append", default=[], help=only)
     arguments = parser.parse_args()
     unknown = [name for name in arguments.scenarios if name not in SCENARIOS]
     if unknown:
@@ -46,7 +48,7 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _run(console: Console, names: list[str], quick: bool) -> list[report.Result]:
+def _run(console: Console, names: list[str], quick: bool, only: list[str]) -> list[report.Result]:
     progress = Console(stderr=True)
     folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
     try:
@@ -56,6 +58,7 @@ def _run(console: Console, names: list[str], quick: bool) -> list[report.Result]
                 folder,
                 QUICK if quick else FULL,
                 lambda what: progress.print(what, style="dim", highlight=False),
+                only,
             )
             results = []
             for name in names:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +18,9 @@ from bench.servers import Servers
 
 NOOP = ROOT / "bench" / "noop.py"
 WAITING = ROOT / "bench" / "waiting.py"
+_FINISHES = (
+    "select updated_at, count(*) from outcomes where job_id = {job_id} group by 1 order by 1"
+)
 
 
 class Database(Protocol):
@@ -32,6 +36,9 @@ class Database(Protocol):
         """How many items the job has, and how many of them are DONE."""
 
     def rate(self, job_id: int) -> Rate: ...
+
+    def finishes(self, job_id: int) -> list[tuple[float, int]]:
+        """How many items of the job ended at each moment, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,11 @@ class Postgres:
 
     def rate(self, job_id: int) -> Rate:
         return measure.postgres_rate(self.url, "outcomes", f"job_id = {job_id}")
+
+    def finishes(self, job_id: int) -> list[tuple[float, int]]:
+        with psycopg.connect(self.url) as connection:
+            rows = connection.execute(_FINISHES.format(job_id=job_id)).fetchall()  # type: ignore[call-overload]
+        return [(at.timestamp(), count) for at, count in rows]
 
     def state(self, job_id: int) -> str:
         with psycopg.connect(self.url) as connection:
@@ -97,6 +109,11 @@ class Sqlite:
 
     def rate(self, job_id: int) -> Rate:
         return measure.sqlite_rate(self.path, "outcomes", f"job_id = {job_id}")
+
+    def finishes(self, job_id: int) -> list[tuple[float, int]]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            rows = connection.execute(_FINISHES.format(job_id=job_id)).fetchall()
+        return [(datetime.fromisoformat(at).timestamp(), count) for at, count in rows]
 
     def _number(self, query: str) -> int:
         with closing(sqlite3.connect(self.path)) as connection:

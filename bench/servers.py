@@ -12,8 +12,8 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import psycopg
@@ -28,22 +28,29 @@ class ServerFailed(Exception):
     """A server did not come up; the message says where its log stands."""
 
 
-@dataclass(frozen=True, slots=True)
 class Servers:
-    postgres_port: int
-    redis_port: int
-    rabbit_port: int
+    """Each runs from the moment at which it is first needed until `stack` is closed."""
 
-    @property
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+
+    @cached_property
     def redis_url(self) -> str:
-        return f"redis://127.0.0.1:{self.redis_port}"
+        port = self._stack.enter_context(_redis(self._folder / "redis"))
+        return f"redis://127.0.0.1:{port}"
 
-    @property
+    @cached_property
     def amqp_url(self) -> str:
-        return f"amqp://guest:guest@127.0.0.1:{self.rabbit_port}/"
+        port = self._stack.enter_context(RabbitServer()).port
+        return f"amqp://guest:guest@127.0.0.1:{port}/"
+
+    @cached_property
+    def _postgres_port(self) -> int:
+        return self._stack.enter_context(_postgres(self._folder / "pg"))
 
     def dsn(self, database: str = "postgres") -> str:
-        return f"postgresql://postgres@127.0.0.1:{self.postgres_port}/{database}"
+        return f"postgresql://postgres@127.0.0.1:{self._postgres_port}/{database}"
 
     def fresh_database(self, name: str) -> str:
         """Makes an empty database of this name, in place of an earlier one; gives its DSN."""
@@ -61,14 +68,10 @@ class Servers:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Servers]:
-    """All three servers, from here to the end of the block."""
+    """Servers that stop at the end of the block."""
     folder.chmod(0o755)
-    with (
-        _postgres(folder / "pg") as postgres_port,
-        _redis(folder / "redis") as redis_port,
-        RabbitServer() as rabbit,
-    ):
-        yield Servers(postgres_port, redis_port, rabbit.port)
+    with ExitStack() as stack:
+        yield Servers(folder, stack)
 
 
 @contextmanager

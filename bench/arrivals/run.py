@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import statistics
@@ -39,6 +40,9 @@ class Contender:
     name: str
     url: str
     folder: Path
+    workers: int = WORKERS
+    also: tuple[Path, ...] = ()  # pipelines that Holdfast's workers process besides
+    extra: dict[str, str] = field(default_factory=dict)
     runs: int = 0
     committed: Path = field(init=False)
     begun: Path = field(init=False)
@@ -51,6 +55,7 @@ class Contender:
             "HOLDFAST_DATABASE_URL": self.url,
             "HOLDFAST_DATA_DIR": str(self.folder),
             "HOLDFAST_LOG_LEVEL": "warning",
+            **self.extra,
         }
 
     def next_run(self) -> None:
@@ -62,7 +67,7 @@ class Contender:
     def working(self) -> Iterator[list[subprocess.Popen[bytes]]]:
         """Its workers, ready: a first record was begun."""
         self.next_run()
-        with processes([self._work()] * WORKERS, self.folder, self.settings()) as workers:
+        with processes([self._work()] * self.workers, self.folder, self.settings()) as workers:
             self.produce(5, 0.2, 1)
             self._await(1)
             time.sleep(_READY_SECONDS)
@@ -86,12 +91,12 @@ class Contender:
     def finish(self) -> None:
         self._await(len(notes.read(self.committed)))
 
-    def latency(self, since: float = 0.0) -> Latency:
+    def latency(self, since: float = 0.0, until: float = math.inf) -> Latency:
         committed, begun = notes.read(self.committed), notes.read(self.begun)
         waits = sorted(
             max(0.0, begun[number] - at) * 1000
             for number, at in committed.items()
-            if at > since and number in begun
+            if since < at <= until and number in begun
         )
         if len(waits) < 2:
             raise RunFailed("too few records")
@@ -117,7 +122,7 @@ class Contender:
 
     def _work(self) -> list[str]:
         if self.name == HOLDFAST:
-            return ["holdfast", "work", str(PIPELINE)]
+            return ["holdfast", "work", str(PIPELINE), *map(str, self.also)]
         return python("bench.arrivals", "work", self.name)
 
     def _produce(self, rate: float, seconds: float, connections: int) -> list[str]:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from bench.report import Result
 from bench.scenarios import (
+    beside,
     enqueue,
     exports,
     fleet,
@@ -38,6 +39,7 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "upload": upload.run,
     "live": live.run,
     "enqueue": enqueue.run,
+    "beside": beside.run,
     "partitions": partitions.run,
 }
 

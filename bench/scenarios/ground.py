@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -38,6 +38,8 @@ class Sizes:
     arrival_seconds: float  # of records that come one by one
     held_seconds: float  # half of the time that they come while a transaction is held open
     batched_items: int
+    beside_seconds: float  # of records that come beside a bulk job
+    beside_noop_items: int
 
 
 FULL = Sizes(
@@ -61,6 +63,8 @@ FULL = Sizes(
     arrival_seconds=60,
     held_seconds=300,
     batched_items=600_000,
+    beside_seconds=60,
+    beside_noop_items=3_000_000,
 )
 QUICK = Sizes(
     noop_items=50_000,
@@ -83,6 +87,8 @@ QUICK = Sizes(
     arrival_seconds=5,
     held_seconds=5,
     batched_items=100_000,
+    beside_seconds=10,
+    beside_noop_items=400_000,
 )
 
 
@@ -92,6 +98,11 @@ class Ground:
     folder: Path
     sizes: Sizes
     say: Callable[[str], None]
+    only: Sequence[str] = ()
+
+    def wants(self, cell: str) -> bool:
+        """Whether the name of this part of a scenario has all the words of --only."""
+        return all(words in cell for words in self.only)
 
     def file(self, count: int) -> Path:
         """A CSV file of so many rows, written once."""

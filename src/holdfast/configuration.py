@@ -41,8 +41,6 @@ from holdfast.store.retention import Policies
 from holdfast.tables.types import TableOptions
 from holdfast.urls import default_database_url, mask_password
 
-MIB = 1024 * 1024
-HOUR_MS = 3_600_000
 DAY_SECONDS = 86_400
 
 
@@ -52,6 +50,8 @@ def _worker_count() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """What a process is told: the settings of its own, and those of its parts."""
+
     database_url: str = setting(
         default_database_url(Path(".holdfast")),
         "URL of the database: an SQLite file or a PostgreSQL server.",
@@ -63,6 +63,13 @@ class Settings:
         Path(".holdfast"), "Folder for the database file and other state."
     )
     owner: str = setting("local", "Owner recorded on jobs created by this process.")
+    pool_size: int = setting(
+        6,
+        "Maximum number of database connections per process.",
+        1,
+        1000,
+        alias="DATABASE_POOL_SIZE",
+    )
 
     broker_url: str | None = setting(
         None,
@@ -76,22 +83,28 @@ class Settings:
         "Prefix of the names of exchanges and queues.",
         kind="queue prefix",
     )
+    relay_poll_seconds: float = setting(
+        0.2, "Interval at which a relay checks the outbox when it is not notified.", 0.01, 3600
+    )
+    message_lost_seconds: float = setting(
+        60, "A message that nobody received for this long is sent again.", 1, DAY_SECONDS
+    )
 
+    workers: int = setting(
+        _worker_count,
+        "Worker processes of `holdfast run` and `holdfast up`.",
+        1,
+        256,
+        shown="number of CPUs, at most 4",
+    )
     drain_seconds: float = setting(
         1.5, "Time that running items get to finish when a worker stops.", 0, 3600
     )
-
     sweep_seconds: float = setting(
         5, "Interval between searches for unfinished jobs and for what nobody holds.", 0.01, 3600
     )
     discover_concurrency: int = setting(
         4, "Maximum number of sources that a worker reads at once.", 1, 1000
-    )
-    message_lost_seconds: float = setting(
-        60, "A message that nobody received for this long is sent again.", 1, DAY_SECONDS
-    )
-    relay_poll_seconds: float = setting(
-        0.2, "Interval at which a relay checks the outbox when it is not notified.", 0.01, 3600
     )
     owner_slices: int | None = setting(
         None,
@@ -99,20 +112,6 @@ class Settings:
         1,
         10_000,
         shown="no limit",
-    )
-    pool_size: int = setting(
-        6,
-        "Maximum number of database connections per process.",
-        1,
-        1000,
-        alias="DATABASE_POOL_SIZE",
-    )
-    workers: int = setting(
-        _worker_count,
-        "Worker processes of `holdfast run` and `holdfast up`.",
-        1,
-        256,
-        shown="number of CPUs, at most 4",
     )
 
     log_level: str = setting(
@@ -123,7 +122,6 @@ class Settings:
         "Lines for people or machines; `auto` means `console` on a terminal, otherwise `json`.",
         choices=("auto", "console", "json"),
     )
-
     otlp_endpoint: str | None = setting(
         None,
         "Address that traces are sent to (OTLP over HTTP).",
@@ -135,28 +133,28 @@ class Settings:
         "holdfast", "Name of this process in traces.", alias="OTEL_SERVICE_NAME"
     )
 
-    retention: Policies = field(default_factory=Policies, metadata={"heading": "Retention"})
-    http: HttpOptions = field(default_factory=HttpOptions, metadata={"heading": "HTTP"})
-    server: ServerOptions = field(default_factory=ServerOptions, metadata={"heading": "Serving"})
-    sessions: SessionOptions = field(
-        default_factory=SessionOptions, metadata={"heading": "Serving"}
-    )
-    quotas: Amounts = field(default_factory=Amounts, metadata={"heading": "Quotas"})
-    messages: MessageTrust = field(default_factory=MessageTrust, metadata={"heading": "Messages"})
-    health: HealthOptions = field(
-        default_factory=HealthOptions, metadata={"heading": "Health and metrics"}
-    )
-    rules: JobRules = field(default_factory=JobRules, metadata={"heading": "Backfills and caps"})
-    items: ItemOptions = field(default_factory=ItemOptions, metadata={"heading": "Items"})
-    tables: TableOptions = field(default_factory=TableOptions, metadata={"heading": "Tables"})
-    retry: RetryPolicy = field(default_factory=RetryPolicy, metadata={"heading": "Retries"})
     ingest: IngestBounds = field(default_factory=IngestBounds, metadata={"heading": "Ingest"})
     claim: ClaimBounds = field(default_factory=ClaimBounds, metadata={"heading": "Work"})
     concurrency: ConcurrencyBounds = field(
         default_factory=ConcurrencyBounds, metadata={"heading": "Work"}
     )
+    items: ItemOptions = field(default_factory=ItemOptions, metadata={"heading": "Items"})
+    tables: TableOptions = field(default_factory=TableOptions, metadata={"heading": "Items"})
+    retry: RetryPolicy = field(default_factory=RetryPolicy, metadata={"heading": "Retries"})
+    rules: JobRules = field(default_factory=JobRules, metadata={"heading": "Backfills and caps"})
+    http: HttpOptions = field(default_factory=HttpOptions, metadata={"heading": "HTTP"})
+    server: ServerOptions = field(default_factory=ServerOptions, metadata={"heading": "Serving"})
+    sessions: SessionOptions = field(
+        default_factory=SessionOptions, metadata={"heading": "Serving"}
+    )
+    quotas: Amounts = field(default_factory=Amounts, metadata={"heading": "Serving"})
+    messages: MessageTrust = field(default_factory=MessageTrust, metadata={"heading": "Serving"})
     files: FileOptions = field(default_factory=FileOptions, metadata={"heading": "Files"})
     s3: S3Connection = field(default_factory=S3Connection, metadata={"heading": "Files"})
+    health: HealthOptions = field(
+        default_factory=HealthOptions, metadata={"heading": "Health and metrics"}
+    )
+    retention: Policies = field(default_factory=Policies, metadata={"heading": "Retention"})
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
     def value(self, name: str) -> Any:
@@ -200,9 +198,8 @@ ORDERED = (
 HEADINGS = {
     "database_url": "Database and folder",
     "broker_url": "Broker",
-    "sweep_seconds": "Processes and upkeep",
-    "log_level": "Logs",
-    "otlp_endpoint": "Traces",
+    "workers": "Processes",
+    "log_level": "Logs and traces",
 }
 
 

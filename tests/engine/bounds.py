@@ -16,7 +16,6 @@ _INGEST = IngestBounds(
     max_bytes=8_000_000,
     p50_seconds=0.1,
     p95_seconds=0.25,
-    pool_wait_seconds=0.05,
 )
 _CLAIM = ClaimBounds(
     min_items=1,

@@ -15,7 +15,6 @@ from holdfast.engine.pace.controllers import (
     IngestPace,
     RetrySpacing,
     duration,
-    pressure,
 )
 from tests.engine.bounds import claim_bounds, ingest_bounds, spacing_bounds
 
@@ -27,13 +26,12 @@ def ingest(
     latency: Latency,
     batches: int,
     row_bytes: int = 200,
-    pool_wait: Latency = lambda rows: 0.0,
 ) -> list[int]:
     """Writes full batches to a database with this latency; the sizes that were asked for."""
     sizes = []
     for _ in range(batches):
         rows = pace.rows
-        pace.observe(rows, rows * row_bytes, latency(rows), pool_wait(rows))
+        pace.observe(rows, rows * row_bytes, latency(rows))
         sizes.append(rows)
     return sizes
 
@@ -49,17 +47,18 @@ class TestIngest:
 
     def test_settles_where_the_median_latency_meets_its_target(self) -> None:
         sizes = ingest(IngestPace(ingest_bounds()), linear(20_000), 200)
-        assert set(sizes[20:]) == {1792}  # 92 ms of 100: neither grows nor shrinks
+        assert len(set(sizes[20:])) == 1  # neither grows nor shrinks
+        assert 0.08 <= linear(20_000)(sizes[-1]) <= 0.1
 
     def test_does_not_swing_when_latency_is_noisy(self) -> None:
         rng = random.Random(3)
         noisy: Latency = lambda rows: linear(20_000)(rows) * rng.lognormvariate(0, 0.3)  # noqa: E731
         sizes = ingest(IngestPace(ingest_bounds()), noisy, 600)
-        assert min(sizes[50:]) >= 900 and max(sizes[50:]) <= 2600
+        assert min(sizes[50:]) >= 800 and max(sizes[50:]) <= 2600
 
     def test_one_cold_batch_does_not_end_the_doubling(self) -> None:
         pace = IngestPace(ingest_bounds(max_rows=4096))
-        pace.observe(64, 64 * 200, 0.5, 0.0)
+        pace.observe(64, 64 * 200, 0.5)
         assert max(ingest(pace, linear(1e9), 10)) == 4096
 
     def test_a_slow_commit_does_not_drive_batches_to_the_least(self) -> None:
@@ -67,12 +66,11 @@ class TestIngest:
             sizes = ingest(IngestPace(ingest_bounds()), linear(50_000, fixed), 30)
             assert sizes[-1] >= 4096
 
-    def test_grows_by_steps_after_a_trip(self) -> None:
+    def test_slow_batches_halve_the_size_and_it_grows_by_steps(self) -> None:
         pace = IngestPace(ingest_bounds())
-        ingest(pace, linear(20_000), 7)
-        assert pace.rows == 1536
-        sizes = ingest(pace, linear(1e6), 12)
-        assert sizes[::4] == [1536, 1792, 2048]
+        assert ingest(pace, linear(20_000), 10)[-5:] == [2048, 2048, 2048, 2048, 1024]
+        step = 10_000 // 64 + 1
+        assert ingest(pace, linear(1e6), 3) == [1024 + step * n for n in (1, 2, 3)]
 
     def test_recovers_fully_when_the_database_was_busy_for_a_while(self) -> None:
         pace = IngestPace(ingest_bounds())
@@ -82,25 +80,22 @@ class TestIngest:
         assert during < before / 4
         assert after >= before * 0.8
 
-    def test_a_rare_slow_batch_trips_p95_but_costs_little(self) -> None:
-        pace = IngestPace(ingest_bounds())
-        sizes = []
-        for batch in range(400):
-            slow: Latency = lambda rows: 1.0  # noqa: E731
-            sizes += ingest(pace, slow if batch % 20 == 19 else linear(100_000), 1)
-        assert min(sizes[40:]) >= 4096
+    def test_slow_batches_now_and_then_are_seen_by_p95(self) -> None:
+        pace = IngestPace(ingest_bounds(max_rows=4096))
+        slow: Latency = lambda rows: 1.0  # noqa: E731
+        sizes = [
+            ingest(pace, slow if batch % 10 == 9 else linear(1e9), 1)[0] for batch in range(100)
+        ]
+        assert 2048 in sizes[10:]
         assert any(decision.why.startswith("p95 of") for decision in pace.decisions())
 
-    def test_short_waits_for_the_pool_are_not_a_reason_to_shrink(self) -> None:
+    def test_a_rare_slow_batch_costs_little(self) -> None:
         pace = IngestPace(ingest_bounds(max_rows=4096))
-        sizes = ingest(pace, linear(1e9), 20, pool_wait=lambda rows: 0.01)
-        assert sizes[-1] == 4096
-
-    def test_long_waits_for_the_pool_hold_the_batch_down(self) -> None:
-        pace = IngestPace(ingest_bounds())
-        wait: Latency = lambda rows: 0.1 if rows > 2000 else 0.001  # noqa: E731
-        sizes = ingest(pace, linear(1e9), 300, pool_wait=wait)
-        assert min(sizes[20:]) >= 1000 and max(sizes[20:]) <= 2500
+        slow: Latency = lambda rows: 1.0  # noqa: E731
+        sizes = [
+            ingest(pace, slow if batch % 50 == 49 else linear(1e9), 1)[0] for batch in range(400)
+        ]
+        assert sum(sizes[10:]) / len(sizes[10:]) >= 3500
 
     def test_bytes_win_over_rows_even_below_the_least(self) -> None:
         pace = IngestPace(ingest_bounds(min_rows=64, max_bytes=8_000_000))
@@ -112,40 +107,36 @@ class TestIngest:
     def test_batches_that_are_not_full_do_not_raise_the_size(self) -> None:
         pace = IngestPace(ingest_bounds())
         for _ in range(50):
-            pace.observe(100, 20_000, 0.003, 0.0)
+            pace.observe(100, 20_000, 0.003)
         assert pace.rows == 256
 
-    def test_a_failure_divides_the_size_by_four(self) -> None:
+    def test_a_failure_halves_the_size(self) -> None:
         pace = IngestPace(ingest_bounds())
         ingest(pace, linear(1e9), 6)
         assert pace.rows == 4096
         pace.failed()
-        assert pace.rows == 1024
+        assert pace.rows == 2048
 
     @given(
         st.lists(
             st.tuples(
-                st.integers(0, 20_000),
-                st.integers(0, 10**9),
-                st.floats(0, 100),
-                st.floats(0, 10),
-                st.booleans(),
+                st.integers(0, 20_000), st.integers(0, 10**9), st.floats(0, 100), st.booleans()
             ),
             max_size=100,
         )
     )
     def test_bounds_hold_and_a_failure_never_raises(
-        self, batches: list[tuple[int, int, float, float, bool]]
+        self, batches: list[tuple[int, int, float, bool]]
     ) -> None:
         bounds = ingest_bounds(min_rows=10, max_rows=5000, max_bytes=10**6)
         pace = IngestPace(bounds)
-        for rows, size_bytes, seconds, pool_wait, fails in batches:
+        for rows, size_bytes, seconds, fails in batches:
             before = pace.rows
             if fails:
                 pace.failed()
                 assert pace.rows <= before
             else:
-                pace.observe(rows, size_bytes, seconds, pool_wait)
+                pace.observe(rows, size_bytes, seconds)
             assert 1 <= pace.rows <= bounds.max_rows
 
     def test_decisions_say_why(self) -> None:
@@ -226,7 +217,7 @@ class TestClaim:
         pace.observe(seconds)
         patience = pace.lost_after_seconds()
         p95 = sorted(seconds)[-(len(seconds) * 5 // 100) - 1]
-        assert patience >= min(2 * p95, bounds.lock_cap_seconds)
+        assert patience >= 0.97 * min(2 * p95, bounds.lock_cap_seconds)  # of a histogram
         assert bounds.lock_floor_seconds <= patience <= bounds.lock_cap_seconds
 
     def test_silent_worker_has_the_least_patience_before_anything_is_measured(self) -> None:
@@ -241,18 +232,8 @@ class TestClaim:
         assert [d.why for d in pace.decisions()] == [
             "an item takes 500 ms on average, 100 at a time",
             "an item takes 500 ms on average, 100 at a time; reduced, because "
-            "pressure on processor or memory is 100%",
+            "100% of the memory is in use",
         ]
-
-
-class TestPressure:
-    def test_a_full_processor_counts_less_than_full_memory(self) -> None:
-        assert pressure(1.0, 0.2) == pytest.approx(0.85)
-        assert pressure(0.2, 1.0) == 1.0
-
-    @given(st.floats(-1, 3), st.floats(-1, 3))
-    def test_lies_between_nothing_and_everything(self, cpu: float, memory: float) -> None:
-        assert 0.0 <= pressure(cpu, memory) <= 1.0
 
 
 class TestRetrySpacing:

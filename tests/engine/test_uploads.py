@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 import structlog
 
 from holdfast.cli.composition import discover_limits
-from holdfast.clock import FixedClock, SystemClock
+from holdfast.clock import SystemClock
 from holdfast.configuration import load_settings
 from holdfast.console import open_console
 from holdfast.engine.control import Control, NewUpload
@@ -81,24 +80,6 @@ async def test_decisions_about_ingest_batches_are_recorded_with_the_job(
     assert all(row["why"] and row["worker"] == "one" for row in decisions)
 
 
-@asynccontextmanager
-async def busy_pool(store: Store, clock: FixedClock) -> AsyncIterator[None]:
-    """Another task uses the only connection, for a second each time by the store's clock."""
-
-    async def use() -> None:
-        while True:
-            async with store.database.driver.transaction("test"):
-                await asyncio.sleep(0.001)
-                clock.advance(1.0)
-
-    using = asyncio.create_task(use())
-    try:
-        yield
-    finally:
-        using.cancel()
-        await asyncio.wait([using])
-
-
 @pytest.mark.sampled(0)
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_batches_follow_how_fast_the_database_is(database_url: str, tmp_path: Path) -> None:
@@ -135,21 +116,6 @@ async def ingest_decisions_at(url: str, job_id: int) -> list[dict[str, Any]]:
         await store.close()
 
 
-async def test_long_waits_for_a_connection_make_batches_smaller(
-    database_url: str, tmp_path: Path
-) -> None:
-    clock = FixedClock()
-    store = await open_store(database_url, pool_size=1, clock=clock)
-    uploading = asyncio.create_task(upload(store, table(tmp_path, 4000)))
-    while not await store.database.fetch("select 1 from decisions"):
-        await asyncio.sleep(0.001)
-    async with busy_pool(store, clock):
-        job_id = await uploading
-    why = [row["why"] for row in await ingest_decisions(store, job_id)]
-    assert any(text.startswith("waits of") for text in why), why
-    await store.close()
-
-
 async def test_page_that_the_database_did_not_confirm_is_sent_again_in_smaller_batches(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -158,7 +124,7 @@ async def test_page_that_the_database_did_not_confirm_is_sent_again_in_smaller_b
     assert (await store.reads.counters(job_id)).accepted == 500
     decisions = await ingest_decisions(store, job_id)
     failed = [row for row in decisions if row["why"] == "a batch failed"]
-    assert failed and failed[0]["became"] <= failed[0]["was"] / 4
+    assert failed and failed[0]["became"] <= failed[0]["was"] / 2
     await assert_all_sound(store)
     await store.close()
 

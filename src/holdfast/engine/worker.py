@@ -29,7 +29,7 @@ from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.pace.controllers import ClaimBounds, SpacingBounds, pressure
+from holdfast.engine.pace.controllers import ClaimBounds, SpacingBounds
 from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
 from holdfast.engine.pace.retry import RetryPolicy
@@ -490,7 +490,7 @@ class Worker:
     async def _measure_pressure(self) -> None:
         """Not more often, which would measure noise; nor at a claim, which items wait for."""
         self._cpu = psutil.cpu_percent(None) / 100
-        self._pressed = pressure(self._cpu, psutil.virtual_memory().percent / 100)
+        self._pressed = psutil.virtual_memory().percent / 100
 
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())
@@ -521,9 +521,9 @@ class Worker:
     async def _heartbeat(self) -> None:
         """One sign of life. What is in the worker's name and not in its hands for two of them is
         freed: the answer to a claim was lost. What is not in its name any more is dropped."""
-        before = self._tokens()
+        before = {token for running in self._held() for token in running.tokens()}
         tokens = await self._store.workers.beat(
-            self._name, self._lost_after_seconds(), self._strays - before
+            self._name, self._lost_after_seconds(), self._strays - self._tokens()
         )
         if tokens is None:
             await self._register()

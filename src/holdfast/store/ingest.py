@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -20,7 +18,6 @@ from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.keys import NewItem, NewItems, known_keys, select_by_key, takes_again
-from holdfast.store.new_items import NewItemRows
 from holdfast.store.rows import fields_of
 from holdfast.store.sequence import stretches, take_sequence
 from holdfast.store.stream_history import (
@@ -86,12 +83,9 @@ Note = Callable[[Transaction, int], Awaitable[None]]
 
 
 class Ingest:
-    def __init__(
-        self, database: Database, new_token: Callable[[], str], new_rows: NewItemRows
-    ) -> None:
+    def __init__(self, database: Database, new_token: Callable[[], str]) -> None:
         self._database = database
         self._new_token = new_token
-        self._new_rows = new_rows
         self.in_flight: set[str] = set()  # tokens of streams that may have been leased
 
     async def lease_stream(self, job_id: int, worker: str, slow: bool = True) -> StreamLease | None:
@@ -153,7 +147,7 @@ class Ingest:
         advanced = await _advance(tx, stream, page, new_items)
         if not page.end and new_items.consumed == page.records_count:
             await _remember_cursor(tx, stream, page, new_items)
-        await _add_items(tx, stream.job_id, new_items, self._new_rows)
+        await _add_items(tx, stream.job_id, new_items)
         if note is not None:
             await note(tx, page.skipped + new_items.consumed)
         if new_items.count:
@@ -323,9 +317,7 @@ async def _remember_cursor(
         )
 
 
-async def _add_items(
-    tx: Transaction, job_id: int, new_items: NewItems, new_rows: NewItemRows
-) -> None:
+async def _add_items(tx: Transaction, job_id: int, new_items: NewItems) -> None:
     if not new_items.count:
         return
     inputs = new_items.inputs
@@ -337,7 +329,6 @@ async def _add_items(
         keys = iter([item.key for _, item in new_items.rows])
     rows = zip(repeat(job_id), seqs, keys, inputs, strict=False)
     await tx.copy("items", ("job_id", "seq", "key", "input"), rows)
-    fresh = list(zip(seqs, inputs, repeat(0), repeat(0), repeat(0), strict=False))
     for lo, hi in stretches(new_items.taken, seqs):
         params = {
             "job_id": job_id,
@@ -350,9 +341,7 @@ async def _add_items(
             "item_bytes": sum(map(len, inputs)) // len(inputs),
             "waiting_for": None,
         }
-        range_id = (await tx.take("add_range", params))[0][0]
-        of_range = fresh[bisect_left(seqs, lo) : bisect_right(seqs, hi)]
-        tx.after_commit(partial(new_rows.keep, range_id, job_id, of_range))
+        await tx.take("add_range", params)
 
 
 async def _end_discovery(tx: Transaction, job_id: int) -> None:

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.clock import Clock
-from holdfast.errors import DatabaseGone
 from holdfast.model import ALONE_AFTER, Lease, SliceKind
 from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction, Values
-from holdfast.store.new_items import NewItemRows
 
 #: Ranges that a claim takes at the most.
 MOST_RANGES = 256
@@ -68,11 +66,9 @@ class Leases:
         new_token: Callable[[], str],
         owner_slices: int | None,
         clock: Clock,
-        new_rows: NewItemRows,
     ) -> None:
         """`owner_slices`: how many workers may work for one owner at once."""
         self._database = database
-        self._new_rows = new_rows
         self._new_token = new_token
         self._owner_slices = owner_slices
         self._clock = clock
@@ -104,9 +100,6 @@ class Leases:
                     if claims or (brief and not others and self._looks_at_recent(job_id)):
                         return claims
             return await self._claim(job_id, size, max_bytes, hold, standing)
-        except DatabaseGone:
-            self._new_rows.clear()
-            raise
         finally:
             self.in_flight.discard(token)
 
@@ -161,7 +154,6 @@ class Leases:
         standing: bool,
     ) -> list[Claimed]:
         self._owed.discard(job_id)
-        self._new_rows.expect_claims()
         if await self._owner_has_enough(tx, job_id, hold["worker"]):
             return []
         choice = _Choice(size, max_bytes)
@@ -178,21 +170,7 @@ class Leases:
             if not choice.full:
                 choice.add(await _free_ranges(tx, job_id, choice.candidates))
         leases = await _lease(tx, choice.parts, hold)
-        return await self._read_items(tx, leases, list(choice.parts))
-
-    async def _read_items(
-        self, tx: Transaction, leases: Sequence[Lease], range_ids: Sequence[int]
-    ) -> list[Claimed]:
-        """`range_ids`: of the ranges that they are, or are the head of."""
-        claims, unread = [], []
-        for lease, range_id in zip(leases, range_ids, strict=True):
-            is_new = not lease.again and not lease.settled
-            rows = is_new and self._new_rows.take(range_id, lease.job_id, lease.lo, lease.hi)
-            if rows:
-                claims.append(Claimed(lease, rows))
-            else:
-                unread.append(lease)
-        return claims + await _read_items(tx, unread)
+        return await _read_items(tx, leases)
 
     def _note_look(self, job_id: int, choice: _Choice) -> None:
         if all(part.free.recent for part in choice.parts.values()):

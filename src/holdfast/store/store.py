@@ -23,7 +23,6 @@ from holdfast.store.ingest import Ingest
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
 from holdfast.store.messages import Messages
-from holdfast.store.new_items import NewItemRows
 from holdfast.store.outcomes import Outcomes
 from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
@@ -103,13 +102,12 @@ async def open_store(
             url, queries, pool_size, announces, rules, clock, fault, observe
         )
     database = Database(driver, rng)
-    new_rows = NewItemRows(clock)
     return Store(
         database=database,
         jobs=Jobs(database),
-        ingest=Ingest(database, _new_token, new_rows),
+        ingest=Ingest(database, _new_token),
         additions=Additions(database),
-        leases=Leases(database, _new_token, owner_slices, clock, new_rows),
+        leases=Leases(database, _new_token, owner_slices, clock),
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),

@@ -7,6 +7,7 @@ counted in observations.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ class IngestBounds:
     )
     p50_seconds: float = setting(
         0.15,
-        "Batches stop doubling when the median takes longer.",
+        "Batches are halved when their median time is longer.",
         1,
         _HOUR_MS,
         name="DB_P50_MS",
@@ -98,27 +99,24 @@ class IngestBounds:
     )
     p95_seconds: float = setting(
         0.6,
-        "Batches shrink when the 95th percentile takes longer.",
+        "Batches are halved when the 95th percentile of their times is longer.",
         1,
         _HOUR_MS,
         name="DB_P95_MS",
         unit="ms",
         aliased=True,
     )
-    pool_wait_seconds: float = 0.05  # batches stop doubling when a connection is waited for longer
 
 
-_CONFIRMING = 2  # one slow batch is a cold connection or a checkpoint; two are a trend
-_DWELL = 4
-_CALM = 0.8  # grow only below this share of a target: between it and the target, hold
+_CALM = 0.8  # grow only below this share of the target: between it and the target, hold
+_FEW, _MANY = 4, 20  # batches of one size that show a slow median, and a slow p95
 
 
 class IngestPace:
     """How many rows the next ingest batch should have.
 
-    Doubles from the minimum until p50, p95, pool wait or bytes trip a soft limit; then loses a
-    quarter and grows by a fixed step. Reaching twice the size that tripped shows that the trip
-    was temporary, and doubling is allowed again. A failed batch divides the size by four.
+    Doubles from the minimum until batches are slow for the first time, then grows by a 64th of
+    the maximum. Slow or failed batches halve it.
 
     Where even the smallest batches miss the target (a slow disk, a distant database), smaller
     ones would only be slower: the targets are stretched to twice that fixed cost.
@@ -127,12 +125,11 @@ class IngestPace:
     def __init__(self, bounds: IngestBounds) -> None:
         self._bounds = bounds
         self._rows = min(bounds.min_rows, bounds.max_rows)
-        self._tripped_at: int | None = None
+        self._was_cut = False
         self._latency = LatencyHistogram(window=32)
-        self._samples = 0
-        self._pool_wait = Ewma(_DWELL)
+        self._batches = 0  # of this size
+        self._fixed_cost = math.inf
         self._row_bytes = Ewma(8)
-        self._fixed_cost = 0.0
         self._decisions = Decisions("ingest batch", self._rows)
 
     @property
@@ -140,96 +137,59 @@ class IngestPace:
         """The next batch's rows; bytes win over INGEST_MIN_ROWS, because memory is finite."""
         return max(1, min(self._rows, self._rows_by_bytes()))
 
-    def observe(self, rows: int, size_bytes: int, seconds: float, pool_wait_seconds: float) -> None:
-        """Takes one written batch: its rows and bytes, how long its transaction took, and how
-        long it waited for a connection first."""
+    def observe(self, rows: int, size_bytes: int, seconds: float) -> None:
+        """Takes one written batch: its rows and bytes, and how long its transaction took."""
         if rows <= 0:
             return
-        self._measure(rows, size_bytes, seconds, pool_wait_seconds)
-        trip = self._trip()
-        if trip:
-            self._tripped_at = self._rows
-            self._resize(self._rows * 3 // 4)
-        elif rows * 2 >= self.rows and self._may_grow(seconds):
-            self._grow()
-        self._note(trip or "latency and pool wait are well within their targets")
+        self._row_bytes.observe(size_bytes / rows)
+        self._latency.observe(seconds)
+        self._batches += 1
+        if rows <= 2 * self._bounds.min_rows:
+            self._fixed_cost = min(seconds, self._fixed_cost + 0.1 * seconds)
+        stretch = max(1.0, 2.0 * self._fixed_cost / self._bounds.p50_seconds)
+        slow = self._slow(stretch)
+        if slow:
+            self._halve(slow)
+        elif rows * 2 >= self.rows and seconds <= _CALM * stretch * self._bounds.p50_seconds:
+            step = self._bounds.max_rows // 64 + 1 if self._was_cut else self._rows
+            self._resize(self._rows + step, "batches are quick")
 
     def failed(self) -> None:
         """Takes one batch that the database refused or did not confirm."""
-        self._tripped_at = self._rows
-        self._resize(self._rows // 4)
-        self._note("a batch failed")
+        self._halve("a batch failed")
 
     def decisions(self) -> list[Decision]:
         return self._decisions.drain()
 
-    def _measure(self, rows: int, size_bytes: int, seconds: float, pool_wait: float) -> None:
-        self._samples += 1
-        self._latency.observe(seconds)
-        self._pool_wait.observe(pool_wait)
-        self._row_bytes.observe(size_bytes / rows)
-        if rows <= 2 * self._bounds.min_rows:
-            gain = 1.0 if seconds < self._fixed_cost or self._fixed_cost == 0.0 else 0.1
-            self._fixed_cost += gain * (seconds - self._fixed_cost)
-
-    def _trip(self) -> str | None:
-        if self._samples < _CONFIRMING:
-            return None
-        stretch = self._stretch()
-        p50, p95 = self._latency.p50, self._latency.p95
-        p50_target = self._bounds.p50_seconds * stretch
-        p95_target = self._bounds.p95_seconds * stretch
-        if p50 > p50_target:
-            return f"p50 of {duration(p50)} is over the target of {duration(p50_target)}"
-        if p95 > p95_target and self._samples >= _DWELL:
-            return f"p95 of {duration(p95)} is over the target of {duration(p95_target)}"
-        wait, allowed = self._pool_wait.mean, self._bounds.pool_wait_seconds
-        if wait > allowed:
-            return f"waits of {duration(wait)} for a connection are over {duration(allowed)}"
+    def _slow(self, stretch: float) -> str | None:
+        for name, quantile, target, fewest in (
+            ("p50", self._latency.p50, stretch * self._bounds.p50_seconds, _FEW),
+            ("p95", self._latency.p95, stretch * self._bounds.p95_seconds, _MANY),
+        ):
+            if quantile > target and self._batches >= fewest:
+                return f"{name} of {duration(quantile)} is over the target of {duration(target)}"
         return None
 
-    def _may_grow(self, seconds: float) -> bool:
-        stretch = self._stretch() * _CALM
-        quiet_pool = self._pool_wait.mean <= self._bounds.pool_wait_seconds / 2
-        if self._tripped_at is None:
-            return quiet_pool and seconds <= self._bounds.p50_seconds * stretch
-        return (
-            quiet_pool
-            and self._samples >= _DWELL
-            and self._latency.p50 <= self._bounds.p50_seconds * stretch
-            and self._latency.p95 <= self._bounds.p95_seconds * stretch
-        )
+    def _halve(self, why: str) -> None:
+        self._was_cut = True
+        self._resize(self._rows // 2, why)
 
-    def _grow(self) -> None:
-        if self._tripped_at is None:
-            return self._resize(self._rows * 2)
-        grown = self._rows + max(self._bounds.min_rows, self._tripped_at // 8)
-        if grown >= 2 * self._tripped_at:
-            self._tripped_at = None
-        return self._resize(grown)
-
-    def _resize(self, rows: int) -> None:
-        ceiling = min(self._bounds.max_rows, self._rows_by_bytes())
-        resized = max(min(self._bounds.min_rows, self._bounds.max_rows), min(rows, ceiling))
+    def _resize(self, rows: int, why: str) -> None:
+        bounds, by_bytes = self._bounds, self._rows_by_bytes()
+        least = min(bounds.min_rows, bounds.max_rows)
+        resized = max(least, min(rows, bounds.max_rows, by_bytes))
         if resized != self._rows:
-            self._rows = resized
-            self._samples = 0
+            self._rows, self._batches = resized, 0
             self._latency.forget()  # those latencies belong to another size
-            self._pool_wait.clear()
+        if by_bytes <= self.rows:
+            mean, most = self._row_bytes.mean, bounds.max_bytes
+            why = f"at {mean:,.0f} bytes a row a batch may not pass {most:,} bytes"
+        self._decisions.note(self.rows, why)
 
     def _rows_by_bytes(self) -> int:
         if self._row_bytes.mean <= 0.0:
             return self._bounds.max_rows
         return int(self._bounds.max_bytes / self._row_bytes.mean)
-
-    def _stretch(self) -> float:
-        return max(1.0, 2.0 * self._fixed_cost / self._bounds.p50_seconds)
-
-    def _note(self, why: str) -> None:
-        if self._rows_by_bytes() <= self.rows:
-            row_bytes, most = self._row_bytes.mean, self._bounds.max_bytes
-            why = f"at {row_bytes:,.0f} bytes a row a batch may not pass {most:,} bytes"
-        self._decisions.note(self.rows, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +237,7 @@ class ClaimBounds:
         aliased=True,
     )
     warmup_items: int = 64  # before anything is measured
-    pressure_threshold: float = 0.8
+    pressure_threshold: float = 0.8  # of memory; above it, claims shrink
 
 
 _LEAST_ITEM_SECONDS = 1e-5  # no item costs the engine less; also keeps the division defined
@@ -307,8 +267,9 @@ class ClaimPace:
             self._mean.observe(sum(seconds) / len(seconds), len(seconds))
 
     def size(self, concurrency: int, pressure: float = 0.0, spacing: float = 1.0) -> int:
-        """Items for the next claim. `pressure` comes from `pressure()`, `spacing` from
-        `RetrySpacing.multiplier`. Changes under 10 % are not made, except to reach a bound."""
+        """Items for the next claim. `pressure` is the share of the machine's memory that is in
+        use, `spacing` comes from `RetrySpacing.multiplier`. Changes under 10 % are not made,
+        except to reach a bound."""
         shrink = self._pressure_shrink(pressure) / max(1.0, spacing)
         size = self._clamp(self._clamp(self._ideal(concurrency)) * shrink)
         at_bound = size in (self._bounds.min_items, self._bounds.max_items)
@@ -347,19 +308,10 @@ class ClaimPace:
     def _reason(self, concurrency: int, pressure: float, spacing: float) -> str:
         why = f"an item takes {duration(self._mean.mean)} on average, {concurrency} at a time"
         if pressure > self._bounds.pressure_threshold:
-            return f"{why}; reduced, because pressure on processor or memory is {pressure:.0%}"
+            return f"{why}; reduced, because {pressure:.0%} of the memory is in use"
         if spacing > 1.0:
             return f"{why}; reduced, because errors spike"
         return why
-
-
-def pressure(cpu_fraction: float, memory_fraction: float) -> float:
-    """The load of the machine, 0..1.
-
-    A busy processor is work getting done and counts up to 0.85: at the default threshold of 0.8
-    it takes a quarter off the claims. Full memory gets the process killed and counts in full.
-    """
-    return min(1.0, max(0.0, 0.85 * cpu_fraction, memory_fraction))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,6 @@ class Ewma:
         gain = max(weight / self.count, 1.0 - self._decay**weight)
         self.mean += (value - self.mean) * gain
 
-    def clear(self) -> None:
-        self.mean = 0.0
-        self.count = 0
-
 
 class LatencyHistogram:
     """Seconds in log-spaced buckets, 10 microseconds to almost three hours, 12 % apart.

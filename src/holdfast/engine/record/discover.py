@@ -345,7 +345,7 @@ class _Walk:
         seconds = self._clock.monotonic() - started - ingested.waited_seconds
         size = sum(len(item.input) for item in page.items) + sum(map(len, page.inputs))
         if pace is not None:
-            pace.observe(page.records_count, size, seconds, ingested.waited_seconds)
+            pace.observe(page.records_count, size, seconds)
         self._log.debug(
             "ingest.page",
             source=self._lease.source,

@@ -46,8 +46,6 @@ class HeldLease:
     outcomes: list[Outcome] = field(default_factory=list)
     lost: bool = False
     inputs: dict[int, str] = field(default_factory=dict)  # by seq, where the pipeline saves rows
-    gathered: int = 0  # of the outcomes: those that are being written, or are next
-    ending: bool = False  # with what is gathered, the range ends
 
 
 class _Batch(NamedTuple):
@@ -86,7 +84,6 @@ class Settler:
         self._closing = False
         self._held: set[HeldLease] = set()
         self._unsettled = 0
-        self._gathered = 0
         self._bytes = 0
 
     # What is held.
@@ -129,8 +126,6 @@ class Settler:
         """Another worker has the range now: nothing of it is started or handed in any more."""
         held.lost = True
         self._unsettled -= len(held.outcomes)
-        self._gathered -= held.gathered
-        held.gathered = 0
         self._bytes -= sum(len(outcome.result or "") for outcome in held.outcomes)
         held.outcomes.clear()
         self._held.discard(held)
@@ -145,13 +140,8 @@ class Settler:
         held.open -= 1
         self._unsettled += 1
         self._bytes += len(outcome.result or "")
-        if self._enough or self._bytes >= _FLUSH_BYTES:
+        if self._unsettled >= self._limits.items or self._bytes >= _FLUSH_BYTES:
             self._flush.set()
-
-    @property
-    def _enough(self) -> bool:
-        """Whether a settlement is worth it for what is not gathered yet."""
-        return self._unsettled - self._gathered >= self._limits.items
 
     def behind(self, items: int) -> bool:
         """Whether more outcomes wait to be written than should be in memory."""
@@ -170,43 +160,21 @@ class Settler:
                     await asyncio.wait_for(self._flush.wait(), self._limits.seconds)
             self._flush.clear()
             closing = self._closing
-            batches = self._gather()
-            while batches:
-                writing = asyncio.create_task(self._write(batches))
-                ahead = await self._gather_ahead(writing)
-                ended_range = await writing
+            while batches := self._gather():
+                ended_range = await self._write(batches)
                 yield
                 if ended_range and not self._execute.job.standing:
                     await self._complete()
-                batches = [batch for batch in ahead if not batch.held.lost] or self._gather()
 
     def _gather(self) -> list[_Batch]:
         """What was handed in since the last time, prepared for writing."""
         batches = []
         for held in self._held:
-            outcomes = held.outcomes[held.gathered :]
-            if held.ending or not (outcomes or held.open == 0):
-                continue
-            held.gathered += len(outcomes)
-            held.ending = not held.open
-            self._gathered += len(outcomes)
-            settlement = Settlement(held.lease, outcomes, held.ending)
-            batches.append(_Batch(held, settlement, self._saved_rows(held, outcomes)))
+            if held.outcomes or not held.open:
+                outcomes = held.outcomes.copy()
+                settlement = Settlement(held.lease, outcomes, last=not held.open)
+                batches.append(_Batch(held, settlement, self._saved_rows(held, outcomes)))
         return batches
-
-    async def _gather_ahead(self, writing: asyncio.Task[bool]) -> list[_Batch]:
-        """Prepares the next settlement while one is written: what `save` gets is decoded here, and
-        the database need not wait for it."""
-        if not self._execute.pipeline.saves:
-            return []
-        while not writing.done() and not self._closing:
-            if self._enough:
-                return self._gather()
-            self._flush.clear()
-            flush = asyncio.ensure_future(self._flush.wait())
-            await asyncio.wait([writing, flush], return_when=asyncio.FIRST_COMPLETED)
-            flush.cancel()
-        return []
 
     async def _write(self, batches: Sequence[_Batch]) -> bool:
         items = sum(len(batch.settlement.outcomes) for batch in batches)
@@ -258,8 +226,6 @@ class Settler:
     def _account(self, held: HeldLease, settlement: Settlement, lost: bool) -> None:
         count = len(settlement.outcomes)
         del held.outcomes[:count]
-        held.gathered -= count
-        self._gathered -= count
         self._unsettled -= count
         self._bytes -= sum(len(outcome.result or "") for outcome in settlement.outcomes)
         if lost:
@@ -327,7 +293,7 @@ class Settler:
         if self._execute.pipeline.normalizes:
             normalized = None if outcome.normalized is None else orjson.loads(outcome.normalized)
         if outcome.effects is None:
-            # Decoded ahead. What has effects is saved by them, and mostly needs these no more.
+            # Decoded before the transaction. What has effects mostly needs these no more.
             row, result = row(), result and result()
         return Settled(
             outcome.seq,
