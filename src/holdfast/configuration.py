@@ -15,6 +15,7 @@ from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.record.execute import ItemOptions
+from holdfast.engine.record.settle import FlushLimits
 from holdfast.errors import PipelineError
 from holdfast.files.options import FileOptions, S3Connection
 from holdfast.http import HttpOptions
@@ -138,6 +139,7 @@ class Settings:
     concurrency: ConcurrencyBounds = field(
         default_factory=ConcurrencyBounds, metadata={"heading": "Work"}
     )
+    flush: FlushLimits = field(default_factory=FlushLimits, metadata={"heading": "Work"})
     items: ItemOptions = field(default_factory=ItemOptions, metadata={"heading": "Items"})
     tables: TableOptions = field(default_factory=TableOptions, metadata={"heading": "Items"})
     retry: RetryPolicy = field(default_factory=RetryPolicy, metadata={"heading": "Retries"})

@@ -124,6 +124,7 @@ def discover_limits(settings: Settings) -> DiscoverLimits:
 def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -> WorkerOptions:
     return WorkerOptions(
         items=settings.items,
+        flush=settings.flush,
         files=file_access(settings),
         discover_concurrency=settings.discover_concurrency,
         discover=discover_limits(settings),

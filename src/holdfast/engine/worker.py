@@ -16,7 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeVar
@@ -93,6 +93,7 @@ class Found(Enum):
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
     items: ItemOptions
+    flush: FlushLimits
     files: FileAccess
     discover: DiscoverLimits
     claim: ClaimBounds
@@ -109,7 +110,6 @@ class WorkerOptions:
     until_idle: bool = False
     stores_robots: bool = True  # for the other workers
     gate_max_wait_seconds: float = 2.0  # an item that would wait longer is put back
-    flush: FlushLimits = field(default_factory=FlushLimits)
 
     def may_run(self, job_id: int, lane: str) -> bool:
         if self.only_job not in (None, job_id):

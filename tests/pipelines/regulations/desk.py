@@ -33,6 +33,7 @@ from tests.pipelines.regulations.world import NAMES, PUBLIC_ADDRESS, SOURCES, Re
 #: Short times: what is waited for comes at once or not at all.
 HASTE = {
     "HOLDFAST_SWEEP_SECONDS": "0.2",
+    "HOLDFAST_FLUSH_SECONDS": "0.02",
     "HOLDFAST_RETRY_BASE_SECONDS": "0.05",
 }
 #: No delays, as the other tests are not about them.
