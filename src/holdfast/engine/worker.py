@@ -252,16 +252,10 @@ class Worker:
     async def _expect_items(self, job_id: int) -> bool:
         """Notes that a job has items to claim; False if that is known."""
         running = self._running.get(job_id)
-        if running is not None and running.expects_more:
-            return False
-        job = await self._store.reads.job(job_id)
-        # After a restore of the database, another job may have the same number.
-        if running is not None and running.execute.job.created_at != job.created_at:
-            self._end(running)
-            running = None
-        running = running or self._begin(job)
-        running.expects_more = True
-        return True
+        if running is None:
+            running = self._begin(await self._store.reads.job(job_id))
+        was_known, running.expects_more = running.expects_more, True
+        return not was_known
 
     def _begin(self, job: Job) -> Running:
         execute = self._make_execute(job)
@@ -525,9 +519,11 @@ class Worker:
         tokens = await self._store.workers.beat(
             self._name, self._lost_after_seconds(), self._strays - self._tokens()
         )
-        if tokens is None:
+        if tokens is None:  # restored: other jobs may have the numbers of those that we know
             await self._register()
             tokens = set()
+            for running in self._running.values():
+                running.stop("the database was restored")
         for running in self._held():
             running.drop_lost(before, tokens)
         self._strays = tokens - self._tokens()

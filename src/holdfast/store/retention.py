@@ -18,7 +18,7 @@ from holdfast.store.samples import BUCKET_SECONDS, current_bucket
 _CHUNK = 1_000
 _DAY = 86_400.0
 _BY = "retention"
-#: How long the ids of messages that were taken are known.
+#: How long keys of requests and ids of messages that were taken are known.
 INBOX_DAYS = 14.0
 
 

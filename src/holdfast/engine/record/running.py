@@ -302,6 +302,7 @@ class Running:
         return self._settler.tokens()
 
     def drop_lost(self, before: Set[str], tokens: Set[str]) -> None:
-        """What is not in the worker's name any more is another's."""
-        self._settler.drop_lost(before, tokens)
-        self._parts.news()
+        """What is not in the worker's name any more is another's. The rest goes back, too: the
+        database may be an older one, whose job is another."""
+        if self._settler.drop_lost(before, tokens):
+            self.stop("leases lost")

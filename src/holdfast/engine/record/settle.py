@@ -114,13 +114,15 @@ class Settler:
         """Whether something besides these leases is held."""
         return any(held not in leases for held in self._held)
 
-    def drop_lost(self, before: Set[str], tokens: Set[str]) -> None:
+    def drop_lost(self, before: Set[str], tokens: Set[str]) -> bool:
         """Drops leases that were held `before` and are not in the worker's name any more, except
-        those with outcomes to write: the fence decides about them."""
-        for held in list(self._held):
-            token = held.lease.token
-            if token in before and token not in tokens and not held.outcomes:
-                self._lose(held)
+        those with outcomes to write: the fence decides about them. Whether there were any."""
+        lost = [
+            held for held in self._held if held.lease.token in before - tokens and not held.outcomes
+        ]
+        for held in lost:
+            self._lose(held)
+        return bool(lost)
 
     async def release(self, delay: float, waiting_for: str | None) -> int:
         """Gives back what is left of the leases, uncharged; returns how many."""
