@@ -32,7 +32,7 @@ from holdfast.observe import tracing
 
 #: why a message is not an envelope of ours
 BAD_ENVELOPE_CODES = {
-    "TOO_LARGE": "The message has more bytes than `HOLDFAST_MAX_MESSAGE_BYTES`.",
+    "TOO_LARGE": "The message has more than 65,536 bytes.",
     "NOT_JSON": "The message is not JSON that every reader reads alike: UTF-8, each key once, "
     "finite numbers of at most 64 bits, not nested deeper than 32.",
     "MALFORMED": "A field of header or tracing is missing, unknown or of the wrong form.",
