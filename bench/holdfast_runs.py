@@ -177,5 +177,4 @@ def settings(database: Database, folder: Path) -> dict[str, str]:
 
 
 def fixed_concurrency(concurrency: int) -> dict[str, str]:
-    names = ("HOLDFAST_CONCURRENCY_MIN", "HOLDFAST_CONCURRENCY_START", "HOLDFAST_CONCURRENCY_MAX")
-    return {name: str(concurrency) for name in (*names, "BENCH_CONCURRENCY")}
+    return {"BENCH_CONCURRENCY": str(concurrency)}

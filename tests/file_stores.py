@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.files.bucket import BucketStore, S3Connection
+from holdfast.files.bucket import BucketStore
+from holdfast.files.options import S3Connection
 
 
 def bucket_of(settings: Mapping[str, str], **changes: str) -> BucketStore:

@@ -29,13 +29,11 @@ QUEUES = ("orders", "dead", "work.deeds", "work.saving", "work.finding", "work.f
 EXCHANGES = ("work", "dead")
 PATIENCE_SECONDS = 180.0
 
-HASTE = {"HOLDFAST_RELAY_POLL_SECONDS": "0.05"}
-
 
 def broker_settings(broker_url: str) -> dict[str, str]:
     """A broker for the processes of one test, with queues of its own."""
     prefix = f"test-{uuid4().hex[:12]}"
-    return {**HASTE, "HOLDFAST_BROKER_URL": broker_url, "HOLDFAST_QUEUE_PREFIX": prefix}
+    return {"HOLDFAST_BROKER_URL": broker_url, "HOLDFAST_QUEUE_PREFIX": prefix}
 
 
 @contextmanager

@@ -111,7 +111,7 @@ class Flag(StrEnum):
 
 CORE_FLAGS = (
     FlagSpec(Flag.INGEST, "Uploads, and new jobs from files.", "db_ingest_enabled"),
-    FlagSpec(Flag.PENDING, "The list of pending items of all jobs.", "pending_enabled"),
+    FlagSpec(Flag.PENDING, "The list of pending items of all jobs."),
 )
 
 

@@ -13,10 +13,10 @@ from functools import wraps
 from typing import Any
 
 from holdfast.cli.api_parts import opened_parts
+from holdfast.configuration import load_settings
 from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.adapters import Adapter, Adapters
 from holdfast.files.places.contract import Place
-from holdfast.settings import load_settings
 from tests.api.server import PIPELINES
 
 #: What a scanner does with a file, in order; each before and after.

@@ -16,6 +16,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 
 from holdfast.api.app import ROUTERS
+from holdfast.console.quotas import Amounts
 from holdfast.extension import installed
 from holdfast.store.migrate import upgrade
 from holdfast.web.app import VIEWS
@@ -25,8 +26,7 @@ from tests.api.wild_requests import MARKERS, OWNERS, Findings, WildRequests
 #: Never ends: what is looked at is how it begins.
 ENDLESS = "GET /api/events"
 #: The fuzzer is about other limits.
-_ROOMY = {"quota_files": "1000000", "quota_jobs": "1000000", "quota_exports": "1000000",
-          "quota_tokens": "1000000"}  # fmt: skip
+_ROOMY = Amounts(files=10**6, jobs=10**6, exports=10**6, tokens=10**6)
 #: Sent as a user who may be locked out by them.
 SHUT_OUT = {"PUT /api/session/password", "DELETE /api/tokens/{token_id}", "DELETE /api/session"}
 CHECKS = [
@@ -100,7 +100,7 @@ def _begin(case: Any, address: str, headers: dict[str, str]) -> None:
 async def fuzzed(database_url: str, folder: Path, seed: int, number: int) -> Findings:
     """Fills a server with rows of two owners, then sends it requests at random."""
     packs = [extension.load("web") for extension in installed().values() if extension.web]
-    async with ApiServer(database_url, folder, packs=packs, **_ROOMY) as server:
+    async with ApiServer(database_url, folder, packs=packs, quotas=_ROOMY) as server:
         clients: dict[str | None, Any] = {None: server.anybody(follow_redirects=False)}
         roles = {"rita": "reader", "alice": "operator", "bob": "operator", "root": "admin"}
         for name, role in roles.items():

@@ -13,25 +13,29 @@ import json
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import uvicorn
 
 from holdfast.api.app import create_app
+from holdfast.api.connections import ConnectionLimits, Connections, GuardedConnection
 from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.pipelines import load_all
-from holdfast.cli.server import page_packs
+from holdfast.cli.server import Server, page_packs
+from holdfast.configuration import Settings, load_settings
+from holdfast.console.quotas import Amounts
 from holdfast.errors import ItemError, NotFound
 from holdfast.extension import installed
 from holdfast.model import Page, Record
 from holdfast.options import Option
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.settings import Settings, load_settings
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
 from tests.reading_files import reading_files
@@ -142,6 +146,8 @@ class ApiServer:
         folder: Path,
         packs: Sequence[PagePack] = (),
         references: Sequence[str] = (),
+        quotas: Amounts | None = None,
+        connections: ConnectionLimits | None = None,
         **settings: str,
     ) -> None:
         """`packs`: pages of extensions besides the core's, with their pipelines. `references`:
@@ -149,12 +155,13 @@ class ApiServer:
         self.folder = folder
         self._packs = packs
         self._references = references
+        self._quotas = quotas
+        self._limits = connections or ConnectionLimits()
         self._environment = {
             "HOLDFAST_DATABASE_URL": database_url,
             "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
             "HOLDFAST_SWEEP_SECONDS": "0.2",
-            "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0",
-            "HOLDFAST_RETRY_NOT_FOUND_BASE_SECONDS": "0",
+            "HOLDFAST_RETRY_BASE_SECONDS": "0",
             **{f"HOLDFAST_{name.upper()}": value for name, value in settings.items()},
         }
         self._stack = AsyncExitStack()
@@ -168,6 +175,8 @@ class ApiServer:
 
     async def __aenter__(self) -> ApiServer:
         settings = load_settings(self._environment)
+        if self._quotas is not None:
+            settings = replace(settings, quotas=self._quotas)
         pipelines = self._pipelines(settings)
         self.parts = await self._stack.enter_async_context(opened_parts(settings, pipelines))
         self.app = create_app(self.parts)
@@ -177,10 +186,15 @@ class ApiServer:
         )
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        connections = Connections(self._limits, self.parts.clock, self.parts.log)
         config = uvicorn.Config(
-            self.app, log_config=None, access_log=False, timeout_graceful_shutdown=1
+            self.app,
+            http=cast("type[asyncio.Protocol]", partial(GuardedConnection, connections)),
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=1,
         )
-        self._server = uvicorn.Server(config)
+        self._server = Server(self.parts.feed, config, connections)
         self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
         self._stack.callback(listener.close)

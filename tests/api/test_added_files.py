@@ -69,7 +69,7 @@ async def send_message(server: ApiServer, owner: str, rows: list[dict[str, Any]]
         body, message_id=str(uuid4()), correlation_id="x", created_at=await store.jobs.now(),
         max_attempts=3,
     )  # fmt: skip
-    await ItemAdds(adding, MessageTrust(None, False, None), owner).add(message, body, dump(message))
+    await ItemAdds(adding, MessageTrust(), owner).add(message, body, dump(message))
 
 
 async def test_each_door_matches_names_alike_and_keeps_rows_as_they_came(

@@ -103,7 +103,8 @@ async def test_pending_counts_and_scopes(server: ApiServer) -> None:
 
 
 async def test_pending_list_can_be_switched_off(database_url: str, tmp_path: Path) -> None:
-    async with ApiServer(database_url, tmp_path, pending_enabled="false") as server:
+    async with ApiServer(database_url, tmp_path) as server:
+        await server.parts.flags.change_to("pending", "off", "root")
         ada = await server.person("ada")
         assert (await ada.get("/api/pending")).status_code == 503
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.api.middleware import MAX_BODY_BYTES
 from tests.api.server import ApiServer, ended, finished, taken_in, upload
 
 ROWS = "title\nchair\nmissing\nbroken\n"
@@ -215,12 +216,12 @@ async def test_failed_request_may_be_tried_again_with_its_key(server: ApiServer)
 @pytest.mark.parametrize("path", ["/api/jobs", "/api/files"])
 async def test_only_a_form_may_be_as_large_as_an_upload(server: ApiServer, path: str) -> None:
     ada = await server.person("ada")
-    body = b"x" * (server.parts.options.max_body_bytes + 1)
+    body = b"x" * (MAX_BODY_BYTES + 1)
     for kind in ("text/plain", "Application/JSON", "multipart/mixed", ""):
         headers = {"Content-Type": kind, "Idempotency-Key": "large"}
         reply = await ada.post(path, content=body, headers=headers)
         assert reply.status_code == 413, kind
-        assert f"{server.parts.options.max_body_bytes:,}" in reply.json()["detail"]
+        assert f"{MAX_BODY_BYTES:,}" in reply.json()["detail"]
 
 
 async def test_pressure_is_reported_with_the_time_to_wait(

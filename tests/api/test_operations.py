@@ -9,8 +9,9 @@ from typing import Any
 import httpx2
 
 from holdfast.console import open_console
-from holdfast.console.operation_runner import AttemptLimits, OperationRunner
+from holdfast.console.operation_runner import OperationRunner
 from holdfast.console.operations import Chunk, NewOperation
+from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.model import ItemStatus
 from holdfast.observe.log import get_logger
 from holdfast.store.chunks import FinishedItems
@@ -207,7 +208,7 @@ async def test_operation_of_a_process_that_died_is_gone_on_with_exactly(
         await open_console(store).operations.reprocess(first, job["id"], chunk, lambda _: True)
     log = get_logger()
     second = OperationRunner(
-        server.parts.console, server.parts.pipelines, AttemptLimits(5, 2), lambda: "second", log
+        server.parts.console, server.parts.pipelines, RetryPolicy(), lambda: "second", log
     )
     while (await ada.get(f"/api/operations/{operation_id}")).json()["state"] != "DONE":
         await second.look()

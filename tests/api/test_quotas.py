@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from holdfast.console.quotas import Amounts
 from holdfast.store import NewJob
 from tests.api.server import ApiServer, finished, taken_in, upload
 
@@ -12,8 +13,8 @@ ROWS = b"title\noak\n"
 
 
 async def test_each_amount_has_a_limit(database_url: str, tmp_path: Path) -> None:
-    limits = {"quota_files": "2", "quota_exports": "2", "quota_jobs": "2", "quota_tokens": "2"}
-    async with ApiServer(database_url, tmp_path, **limits) as server:
+    limits = Amounts(files=2, exports=2, jobs=2, tokens=2)
+    async with ApiServer(database_url, tmp_path, quotas=limits) as server:
         ada, rita = await server.person("ada"), await server.person("rita", "reader")
         job = (await finished(server, ada, "oak"))["id"]
 
@@ -127,8 +128,8 @@ async def test_bytes_have_a_limit_and_nothing_is_left_behind(
 async def test_jobs_and_bulk_exports_are_counted_exactly_however_they_come(
     database_url: str, tmp_path: Path
 ) -> None:
-    limits = {"quota_exports": "4", "quota_jobs": "3"}
-    async with ApiServer(database_url, tmp_path, **limits) as server:
+    limits = Amounts(exports=4, jobs=3)
+    async with ApiServer(database_url, tmp_path, quotas=limits) as server:
         ada = await server.person("ada")
         await ada.post("/api/files", files={"file": ("rows.csv", ROWS)})
         request = {"pipeline": "lengths", "fileId": 1}

@@ -34,7 +34,7 @@ class Running:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with ApiServer(self._url, self._folder, kickoff_max_seconds="0.1") as server:
+        async with ApiServer(self._url, self._folder) as server:
             accounts = server.parts.accounts
             await accounts.add_user("root", "admin", None, "tester")
             await accounts.add_user("eve", "operator", None, "tester")

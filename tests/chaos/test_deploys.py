@@ -92,9 +92,9 @@ def test_two_workers_share_a_job(scene: Scene) -> None:
 
 def test_worker_that_was_frozen_past_its_lease_writes_nothing(scene: Scene) -> None:
     """It held all items, each of them in work; another took them over meanwhile."""
-    job_id = scene.take_in(["sleep:0.5"] * 30, "saving")
-    frozen = scene.start_worker(job_id, HOLDFAST_CONCURRENCY_START="30")
-    wait_until(lambda: len(scene.witnessed()) == 30, "all items are in work")
+    job_id = scene.take_in(["sleep:0.5"] * 8, "saving")
+    frozen = scene.start_worker(job_id)
+    wait_until(lambda: len(scene.witnessed()) == 8, "all items are in work")
     _freeze_between_writes(scene, frozen.pid)
     try:
         other = scene.start_worker(job_id)
@@ -102,8 +102,8 @@ def test_worker_that_was_frozen_past_its_lease_writes_nothing(scene: Scene) -> N
     finally:
         os.kill(frozen.pid, signal.SIGCONT)
     assert "lease.lost" in finish(frozen)
-    scene.assert_exact(job_id, done=30)
-    scene.assert_saved_once(30)
+    scene.assert_exact(job_id, done=8)
+    scene.assert_saved_once(8)
     assert {result["pid"] for result in scene.results(job_id).values()} == {other.pid}
 
 

@@ -69,7 +69,7 @@ def test_job_whose_workers_are_killed_at_their_writes_ends_exactly(
 ) -> None:
     job_id = scene.take_in(MIXED, "saving")
     for point in points:
-        small = {"HOLDFAST_CLAIM_WARMUP": "16", "HOLDFAST_CLAIM_MAX": "32"}
+        small = {"HOLDFAST_CLAIM_MAX": "16"}
         worker = scene.start_worker(job_id, HOLDFAST_FAULT=point, **small)
         assert worker.wait(60) == KILLED, (point, worker.said())
     finish(scene.start_worker(job_id))

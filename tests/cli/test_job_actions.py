@@ -183,12 +183,14 @@ def test_worker_serves_metrics(desk: Desk) -> None:
     desk.write_rows("in.csv", 30)
     desk.succeed("run", "upper.py", "in.csv", "--no-work")
     port = free_port()
-    opened = {"HOLDFAST_METRICS_OPEN": "true"}
-    worker = desk.start("work", "upper.py", "--health-port", str(port), env=opened)
+    with_token = {"HOLDFAST_METRICS_TOKEN": "sesame"}
+    worker = desk.start("work", "upper.py", "--health-port", str(port), env=with_token)
 
     def scrape() -> str:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+            url, token = f"http://127.0.0.1:{port}/metrics", {"Authorization": "Bearer sesame"}
+            request = urllib.request.Request(url, headers=token)
+            with urllib.request.urlopen(request, timeout=5) as reply:
                 return str(reply.read().decode())
         except OSError:
             return ""

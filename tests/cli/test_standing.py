@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from holdfast.cli.standing import add_batches, lines_of
+from holdfast.configuration import load_settings
 from holdfast.errors import DatabaseGone
-from holdfast.settings import load_settings
 from holdfast.store import NewJob, open_store
 from holdfast.store.enqueue import Additions
 from holdfast.tables.types import TableOptions

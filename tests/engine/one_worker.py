@@ -7,20 +7,22 @@ import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from holdfast.cli.composition import file_access, worker_options
 from holdfast.clock import Clock, SystemClock
+from holdfast.configuration import load_settings
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
+from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.flags import CORE_FLAGS, FlagSpec, ServedFlag
 from holdfast.model import Job, JobState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.settings import load_settings
 from holdfast.store import Store
 
 _PATIENCE_SECONDS = 180
@@ -28,14 +30,24 @@ _NUMBERS = itertools.count(1)  # a worker's name is never used again
 
 
 async def work(
-    store: Store, made: Pipeline, patience: float = _PATIENCE_SECONDS, **settings: str
+    store: Store,
+    made: Pipeline,
+    patience: float = _PATIENCE_SECONDS,
+    flush: FlushLimits | None = None,
+    **settings: str,
 ) -> None:
+    worker = make_worker(store, made, f"one {next(_NUMBERS)}", True, flush, **settings)
     async with asyncio.timeout(patience):
-        await make_worker(store, made, f"one {next(_NUMBERS)}", until_idle=True, **settings).run()
+        await worker.run()
 
 
 def make_worker(
-    store: Store, made: Pipeline, name: str, until_idle: bool = False, **settings: str
+    store: Store,
+    made: Pipeline,
+    name: str,
+    until_idle: bool = False,
+    flush: FlushLimits | None = None,
+    **settings: str,
 ) -> Worker:
     parts = WorkerParts(
         store,
@@ -47,6 +59,7 @@ def make_worker(
         log=structlog.get_logger(),
     )
     options = worker_options(load_settings(settings), None, until_idle)
+    options = replace(options, flush=flush or options.flush)
     return Worker(parts, {made.name: made}, options)
 
 

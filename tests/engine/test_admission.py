@@ -14,6 +14,7 @@ import pytest
 from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import retention_of, upkeep_limits
+from holdfast.configuration import Settings, load_settings
 from holdfast.console.accounts import Role
 from holdfast.console.person import Person
 from holdfast.engine.control import Control, JobFile, JobRequest
@@ -27,7 +28,6 @@ from holdfast.model import JobState, Lane, Page, Record
 from holdfast.options import Option
 from holdfast.orders import Planned, Start, Verified
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings, load_settings
 from holdfast.store import IngestPage, NewJob, NewStream
 from tests.messaging.fleet_scene import message
 from tests.store.checks import fetch, filled_job

@@ -22,8 +22,7 @@ from tests.engine.one_worker import until, work, working
 
 #: Slices and delays of milliseconds; three failures in a row are one too many.
 QUICK = {
-    "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0.01",
-    "HOLDFAST_RETRY_SOON_CAP_SECONDS": "0.01",
+    "HOLDFAST_RETRY_BASE_SECONDS": "0.01",
     "HOLDFAST_MAX_ATTEMPTS_ERROR": "3",
     "HOLDFAST_WORKER_TARGET_SLICE_MS": "50",
 }

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Backoff, Context, Done, Failed, NotFound, Pipeline, Settled, Skip, Tx
+from holdfast.engine.record.settle import FlushLimits
 from holdfast.errors import PipelineError
 from holdfast.model import ItemStatus, Json
 from holdfast.store import OutboxRow, Store
@@ -195,7 +196,7 @@ class Saving(Pipeline):
 async def test_settlements_that_overlap_save_each_item_once(store: Store) -> None:
     saving = Saving()
     job_id = await filled_job(store, 60)
-    await work(store, saving, HOLDFAST_FLUSH_ITEMS="10", HOLDFAST_CLAIM_MIN="60")
+    await work(store, saving, flush=FlushLimits(items=10), HOLDFAST_CLAIM_MIN="60")
     first, *later = saving.calls
     assert later[: len(first)] == [[seq] for seq in first], "each on its own"
     assert sorted(seq for call in later for seq in call) == list(range(1, 61))

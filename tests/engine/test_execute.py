@@ -14,7 +14,7 @@ import structlog
 
 from holdfast import Category, ErrorCode, Failed, NotFound, Pipeline, Retry, RetryClass, Skip
 from holdfast.clock import SystemClock
-from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
+from holdfast.engine.record.execute import Execute, ExecuteParts, ItemOptions
 from holdfast.engine.threads import Threads
 from holdfast.errors import GateWait, ItemError
 from holdfast.model import ItemStatus, Job, JobState, Outcome
@@ -34,7 +34,7 @@ def execute_of(made: Pipeline, **limits: Any) -> Execute:
             cache=None, read=None, load=None, flag=None, files=None, file=None
         ),
         retry=retry_policy(),
-        limits=ExecuteLimits(**(defaults | limits)),
+        limits=ItemOptions(**(defaults | limits)),
         threads=Threads(2),
         clock=SystemClock(),
         rng=random.Random(1),

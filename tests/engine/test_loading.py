@@ -37,6 +37,7 @@ class Shelf:
 class Demo(Pipeline):
     name = "demo"
     max_attempts = 2
+    min_concurrency = 16
 
     def __init__(self, shelf: Shelf, **limits: Any) -> None:
         self.loaders = {"label": Loader(shelf.fetch, **limits)}
@@ -49,7 +50,7 @@ class Demo(Pipeline):
 async def test_items_that_run_together_share_requests(store: Store) -> None:
     shelf = Shelf()
     job_id = await filled_job(store, 40)
-    await work(store, Demo(shelf, wait_seconds=0.2), HOLDFAST_CONCURRENCY_START="16")
+    await work(store, Demo(shelf, wait_seconds=0.2))
     assert sorted(int(key) for keys in shelf.requests for key in keys) == list(range(40))
     assert len(shelf.requests) < 20
     results = [orjson.loads(item.result or "") for item in await items_of(store, job_id)]

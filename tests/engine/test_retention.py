@@ -74,25 +74,12 @@ async def test_old_jobs_go_and_the_last_one_on_each_source_stays(store: Store) -
     walked = await finished_job(store, ItemStatus.DONE)  # holds the position of its source
     await age(store, "jobs", "finished_at", "id in (:a, :b)", a=old, b=walked)
     keeper = Keeper(store, jobs_days=5)
-    assert await keeper.preview() == {"jobs, by age": 1}
+    assert await keeper.preview() == {"jobs": 1}
     await keeper.apply()
     assert await jobs(store) == [young, walked]
     acts = await fetch(store, "select actor from audit where action = 'delete'")
     assert [act[0] for act in acts] == ["retention"]
     await assert_all_sound(store)
-
-
-async def test_newest_jobs_of_each_owner_are_kept(store: Store) -> None:
-    made = [await finished_job(store, ItemStatus.DONE) for _ in range(4)]
-    for owner, job_ids in (("ada", made[:3]), ("ben", made[3:])):
-        for job_id in job_ids:
-            await age(store, "jobs", "finished_at", "id = :j", j=job_id)
-            change = "update jobs set reference = 'a.csv', owner_id = :o where id = :j"
-            await execute(store, change, o=owner, j=job_id)
-    keeper = Keeper(store, jobs_count=2)
-    assert await keeper.preview() == {"jobs, by number": 1}
-    await keeper.apply()
-    assert await jobs(store) == made[1:]
 
 
 async def test_rows_of_many_kinds_go_by_age(store: Store) -> None:
@@ -107,12 +94,11 @@ async def test_rows_of_many_kinds_go_by_age(store: Store) -> None:
     await age(store, "files", "created_at", "true")
     use = "update jobs set file_id = :f"
     await execute(store, use, f=used.id)
-    keeper = Keeper(store, attempts_days=5, decisions_days=5, exports_days=5, files_days=5)
+    keeper = Keeper(store, decisions_days=5, exports_days=5, files_days=5)
     preview = await keeper.preview()
-    assert preview.pop("attempts")
     assert preview == {"decisions": 1, "files": 1, "exports": 1}
     await keeper.apply()
-    assert not {"attempts", "decisions", "exports"} & set(await traces_of(store, job_id))
+    assert not {"decisions", "exports"} & set(await traces_of(store, job_id))
     assert await fetch(store, "select id from files") == [(used.id,)]
     assert keeper.removed == [old.key]
     assert await keeper.preview() == {}

@@ -42,8 +42,7 @@ class Desk:
             "HOLDFAST_WORKER_TARGET_SLICE_MS": "50",
             "HOLDFAST_INGEST_MIN_ROWS": "20",
             "HOLDFAST_INGEST_MAX_ROWS": "20",
-            "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0.01",
-            "HOLDFAST_RETRY_SOON_CAP_SECONDS": "0.01",
+            "HOLDFAST_RETRY_BASE_SECONDS": "0.01",
         }
 
     @property

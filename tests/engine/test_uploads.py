@@ -15,6 +15,7 @@ import structlog
 
 from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock
+from holdfast.configuration import load_settings
 from holdfast.console import open_console
 from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.engine.own_walk import OwnWalk
@@ -22,7 +23,6 @@ from holdfast.engine.record.discover import WalkParts
 from holdfast.errors import DatabaseGone
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
-from holdfast.settings import load_settings
 from holdfast.store import Store, open_store
 from holdfast.tables.files import TableFile, content_key
 from tests.proxy import Proxy

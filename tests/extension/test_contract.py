@@ -14,8 +14,9 @@ import pytest
 
 from holdfast.api.app import ROUTERS
 from holdfast.cli.references import declared_metrics, extension_tables
+from holdfast.configuration import every_setting
 from holdfast.extension import Extension
-from holdfast.settings import Group, every_setting, installed_groups
+from holdfast.settings import Group, installed_groups
 from holdfast.store import open_store
 from holdfast.store.migrate import CORE, downgrade, status, upgrade
 from holdfast.store.queries import CORE_FOLDERS, load_queries

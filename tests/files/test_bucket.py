@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import FilesGone
-from holdfast.files.bucket import S3Connection
+from holdfast.files.options import S3Connection
 from holdfast.files.probe import check_store
 from tests.file_stores import bucket_of
 from tests.ports import free_port

@@ -16,9 +16,9 @@ import pytest
 import structlog
 
 from holdfast.cli.composition import file_access
+from holdfast.configuration import load_settings
 from holdfast.console import open_console
 from holdfast.console.file_leftovers import FileLeftovers
-from holdfast.settings import load_settings
 from holdfast.store import open_store
 from tests.files.test_two_hosts import Hosts, ended, exported, is_written, upload, wait
 

@@ -186,10 +186,17 @@ def stop(*processes: Child) -> list[str]:
     return [finish(process) for process in processes]
 
 
+METRICS_TOKEN = "sesame"
+
+
 def metric(port: int, name: str, **labels: str) -> float:
     """A sample of a process's /metrics; 0 when it is not there yet."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/metrics",
+            headers={"Authorization": f"Bearer {METRICS_TOKEN}"},
+        )
+        with urllib.request.urlopen(request, timeout=5) as reply:
             lines: Sequence[str] = reply.read().decode().splitlines()
     except OSError:
         return 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.chaos.scene import wait_until
-from tests.messaging.fleet_scene import HOSTILE, Fleet, message, metric, nudge, stop
+from tests.messaging.fleet_scene import HOSTILE, METRICS_TOKEN, Fleet, message, metric, nudge, stop
 from tests.ports import free_port
 
 #: Finds its records page by page, and takes its time over each.
@@ -26,7 +26,7 @@ class Flowing(Pipeline):
 """
 SHORT_SLICES = {"HOLDFAST_WORKER_TARGET_SLICE_MS": "100"}
 FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
-OPEN_METRICS = {"HOLDFAST_METRICS_OPEN": "true"}
+METRICS = {"HOLDFAST_METRICS_TOKEN": METRICS_TOKEN}
 
 
 def test_uploads_are_worked_by_the_processes_of_a_worker_host(fleet: Fleet) -> None:
@@ -138,7 +138,7 @@ def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
         path,
         "--health-port",
         str(port),
-        **OPEN_METRICS,
+        **METRICS,
         **bound,
         **SHORT_SLICES,
         HOLDFAST_CONCURRENCY_MAX="4",

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from tests.chaos.scene import wait_until
-from tests.messaging.fleet_scene import HOSTILE, Fleet, message, metric, nudge, stop
+from tests.messaging.fleet_scene import HOSTILE, METRICS_TOKEN, Fleet, message, metric, nudge, stop
 from tests.ports import free_port
 
 FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
@@ -97,7 +97,7 @@ def test_nudge_that_only_waits_is_not_taken_for_lost(fleet: Fleet) -> None:
 
 def test_nudge_of_a_pipeline_without_a_worker_waits_and_doctor_says_so(fleet: Fleet) -> None:
     port = free_port()
-    relay = fleet.start("relay", "--health-port", str(port), HOLDFAST_METRICS_OPEN="true")
+    relay = fleet.start("relay", "--health-port", str(port), HOLDFAST_METRICS_TOKEN=METRICS_TOKEN)
     worker = fleet.start_listener(HOSTILE)
     job_id = fleet.take_in([""], "saving")
 

@@ -18,13 +18,13 @@ from aio_pika.exceptions import ChannelNotFoundEntity
 
 from holdfast import Pipeline, Record
 from holdfast.cli.broker_composition import accepting, returning
+from holdfast.configuration import load_settings
 from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer, Topic
 from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import FilesGone, PipelineError, Throttled
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.foreign import ForeignConsumer, ForeignQueue
 from holdfast.observe.metrics import Metrics
-from holdfast.settings import load_settings
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 from tests.messaging.conftest import next_of, until

@@ -29,9 +29,8 @@ def _check(payload: bytes, trust: MessageTrust) -> None:
     trust.check(payload, parsed.header.signature, parsed.body.owner)
 
 
-@pytest.mark.parametrize("required", [False, True])
-def test_signed_message_may_name_an_owner(required: bool) -> None:
-    _check(message("job.start", BODY, key=KEY), MessageTrust(KEY, required))
+def test_signed_message_may_name_an_owner() -> None:
+    _check(message("job.start", BODY, key=KEY), MessageTrust(KEY))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def test_signed_message_may_name_an_owner(required: bool) -> None:
         (message("job.start", BODY, key="another key"), MessageTrust(KEY)),
         (message("job.start", BODY, key=KEY), MessageTrust()),
         (message("job.start", BODY, key=KEY).replace(b"ana", b"eve"), MessageTrust(KEY)),
-        (message("job.start", {"pipeline": "finding"}), MessageTrust(KEY, required=True)),
+        (message("job.start", {"pipeline": "finding"}), MessageTrust(KEY)),
     ],
 )
 def test_message_with_a_bad_signature_is_refused(payload: bytes, trust: MessageTrust) -> None:
@@ -50,8 +49,8 @@ def test_message_with_a_bad_signature_is_refused(payload: bytes, trust: MessageT
         _check(payload, trust)
 
 
-def test_unsigned_message_without_an_owner_is_taken() -> None:
-    _check(message("job.start", {"pipeline": "finding"}), MessageTrust(KEY))
+def test_without_a_key_an_unsigned_message_without_an_owner_is_followed() -> None:
+    _check(message("job.start", {"pipeline": "finding"}), MessageTrust())
 
 
 class Finding(Pipeline):
@@ -88,14 +87,13 @@ async def test_unsigned_records_go_to_no_standing_job_of_another_owner(store: An
     log, finding = structlog.get_logger(), Finding()
     await Control(store, "ana", log).open(JobRequest(finding))
     adding = Adding(store, {"finding": finding}, 100_000, log)
-    adds = ItemAdds(adding, MessageTrust(KEY), "local")
 
     async def add(body: dict[str, Any], key: str = "") -> None:
         payload = message(
             "items.add", {"pipeline": "finding", "rows": [{"id": 1}], **body}, key=key
         )
         parsed: Any = parse(payload, 100_000)
-        await adds.add(parsed, parsed.body, payload)
+        await ItemAdds(adding, MessageTrust(key), "local").add(parsed, parsed.body, payload)
 
     with pytest.raises(NotThere, match="local has no standing job"):
         await add({})

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.api.connections import ConnectionLimits
 from holdfast.cli.command_list import COMMANDS as LISTED
 from holdfast.cli.lazy_commands import load_own
-from holdfast.settings import every_setting, installed_groups, load_settings
+from holdfast.configuration import every_setting, load_settings
+from holdfast.settings import installed_groups
 from tests.ops import deployment
 from tests.ops.deployment import COMMANDS, DEPLOY, PROCESSES, ROOT, UNITS
 
@@ -231,7 +233,7 @@ def _ports(deployed: dict[str, Any]) -> set[str | int]:
 def test_the_units_allow_more_open_files_than_the_connections_need() -> None:
     for path in UNITS:
         (limit,) = deployment.unit(path)["LimitNOFILE"]
-        assert int(limit) >= 2 * load_settings({}).max_connections
+        assert int(limit) >= 2 * ConnectionLimits().connections
 
 
 def test_the_build_backend_is_pinned_and_the_same_everywhere() -> None:
@@ -264,7 +266,7 @@ class TestSystemd:
     def test_health_ports_differ(self) -> None:
         environments = dict(deployment.environments())
         names = [path.name for path in UNITS if "migrate" not in path.name]
-        ports = {load_settings(environments[name]).health_port for name in names}
+        ports = {load_settings(environments[name]).health.port for name in names}
         assert len(ports) == len(names) and None not in ports
 
 

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.clock import FixedClock
 from holdfast.errors import UserError
-from holdfast.observe.health import Check, HealthServer, MetricsAccess
+from holdfast.observe.health import Check, HealthOptions, HealthServer
 from holdfast.observe.metrics import Metrics
 
 TOKEN = "sesame"
@@ -31,9 +31,13 @@ class Served:
         self.checks: dict[str, Check] = {}
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._thread.start()
-        access = MetricsAccess(TOKEN)
         self.server = HealthServer(
-            0, self.metrics, self.checks, self.loop, access=access, clock=self.clock
+            0,
+            self.metrics,
+            self.checks,
+            self.loop,
+            options=HealthOptions(metrics_token=TOKEN),
+            clock=self.clock,
         )
 
     def get(self, path: str) -> tuple[int, dict[str, Any]]:
@@ -157,10 +161,9 @@ def test_metrics_need_their_token(served: Served, token: str | None) -> None:
     assert served.fetch("/healthz")[0] == 200
 
 
-def test_metrics_require_a_token_unless_they_are_open() -> None:
-    assert not MetricsAccess().allows("Bearer ")
-    assert not MetricsAccess().allows("")
-    assert MetricsAccess(is_open=True).allows("")
+def test_metrics_without_a_token_are_closed() -> None:
+    assert not HealthOptions().allows("Bearer ")
+    assert not HealthOptions().allows("")
 
 
 def test_another_path_names_those_there_are(served: Served) -> None:
@@ -191,7 +194,7 @@ def test_a_stopped_server_answers_no_more_and_its_port_is_free(served: Served) -
 
 
 def test_it_listens_over_ipv6_where_asked(served: Served) -> None:
-    server = HealthServer(0, Metrics(), {}, served.loop, host="::1")
+    server = HealthServer(0, Metrics(), {}, served.loop, options=HealthOptions(host="::1"))
     with urllib.request.urlopen(f"http://[::1]:{server.port}/healthz", timeout=5) as reply:
         assert reply.status == 200
     server.stop()
@@ -207,7 +210,7 @@ def test_a_port_in_use_is_reported_with_a_fix(served: Served) -> None:
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70000), ("no.such.host.invalid", 0)])
 def test_an_impossible_address_is_reported_with_a_fix(served: Served, host: str, port: int) -> None:
     with pytest.raises(UserError, match="cannot serve health"):
-        HealthServer(port, Metrics(), {}, served.loop, host=host)
+        HealthServer(port, Metrics(), {}, served.loop, options=HealthOptions(host=host))
 
 
 def wait_until(condition: Any) -> None:

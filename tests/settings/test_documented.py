@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from holdfast.settings import SETTINGS
-from holdfast.settings.reference import core_page
+from holdfast.cli.references import settings_page
+from holdfast.configuration import SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -13,6 +13,6 @@ def test_every_setting_and_alias_is_documented() -> None:
 
 
 def test_the_page_is_what_the_settings_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == core_page(), (
+    assert PAGE.read_text(encoding="utf-8") == settings_page(), (
         "run: python -m holdfast.cli.references settings > docs/reference/settings.md"
     )

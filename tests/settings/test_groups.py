@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.configuration import Settings, every_setting, load_settings
 from holdfast.errors import PipelineError, SettingsError
 from holdfast.extension import Extension, installed
-from holdfast.settings import Group, Settings, every_setting, load_settings
+from holdfast.settings import Group
 from holdfast.settings.groups import Groups
 from holdfast.settings.reference import extension_table
 
@@ -90,7 +91,9 @@ def test_extensions_are_not_looked_up_for_core_names() -> None:
     def refuse() -> dict[str, Group]:
         raise AssertionError("looked up")
 
-    assert load_settings({"HOLDFAST_CLAIM_MAX": "7", "HOLDFAST_FAULT": "a/b"}, refuse).claim_max
+    assert load_settings(
+        {"HOLDFAST_CLAIM_MAX": "7", "HOLDFAST_FAULT": "a/b"}, refuse
+    ).claim.max_items
 
 
 def test_unknown_setting_of_an_extension_is_refused_with_the_nearest(weather: Groups) -> None:

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.configuration import HEADINGS, ORDERED, SETTINGS, Settings, load_settings
 from holdfast.errors import SettingsError, UserError
-from holdfast.settings import SETTINGS, Settings, load_settings
-from holdfast.settings.core import HEADINGS, ORDERED
 from holdfast.settings.declared import KINDS
 from holdfast.urls import mask_password, sqlite_file
 
@@ -22,19 +21,19 @@ def test_an_empty_environment_gives_the_defaults() -> None:
     settings = load_settings({})
     assert settings == Settings()
     assert settings.database_url == "sqlite:///.holdfast/holdfast.db"
-    assert settings.claim_max == 2000
-    assert settings.backfill_enabled is True
-    assert settings.max_urls_per_run is None
+    assert settings.claim.max_items == 2000
+    assert settings.rules.backfill_enabled is True
+    assert settings.rules.max_items is None
     assert settings.workers == min(os.cpu_count() or 1, 4)
-    assert settings.http_user_agent.startswith("holdfast/")
+    assert settings.http.user_agent.startswith("holdfast/")
 
 
 def test_the_defaults_pass_their_own_bounds() -> None:
     defaults = Settings()
     for each in SETTINGS:
-        value = getattr(defaults, each.field)
+        value = each.value_in(defaults)
         if value not in (None, ()):
-            assert each.read(str(value)) == value, each.name
+            assert each.read(each.written_in(defaults)) == value, each.name
 
 
 def test_every_number_has_bounds_and_every_setting_help() -> None:
@@ -46,14 +45,14 @@ def test_every_number_has_bounds_and_every_setting_help() -> None:
 
 
 def test_the_tables_name_only_fields_that_exist() -> None:
-    known = {each.field for each in SETTINGS}
+    known = {each.bare for each in SETTINGS}
     assert {name for pair in ORDERED for name in pair} <= known
-    assert set(HEADINGS) <= known
+    assert set(HEADINGS) <= {each.field for each in SETTINGS}
 
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        load_settings({}).claim_max = 1  # type: ignore[misc]
+        load_settings({}).claim.max_items = 1  # type: ignore[misc]
 
 
 def test_values_are_read_by_prefixed_name() -> None:
@@ -67,12 +66,12 @@ def test_values_are_read_by_prefixed_name() -> None:
             "HOLDFAST_MAX_URLS_PER_RUN": "50",
         }
     )
-    assert settings.claim_max == 300
-    assert settings.safety_factor == 0.5
-    assert settings.http_obey_robots is False
+    assert settings.claim.max_items == 300
+    assert settings.claim.safety == 0.5
+    assert settings.http.obey_robots is False
     assert settings.data_dir == Path("/srv/state")
     assert settings.log_level == "info"
-    assert settings.max_urls_per_run == 50
+    assert settings.rules.max_items == 50
 
 
 @pytest.mark.parametrize(
@@ -97,14 +96,14 @@ def test_values_are_read_by_prefixed_name() -> None:
     ],
 )
 def test_names_of_the_documents_are_read_without_prefix(name: str) -> None:
-    each = next(each for each in SETTINGS if each.field == name.lower())
+    each = next(each for each in SETTINGS if each.bare == name)
     assert each.names == (f"HOLDFAST_{name}", name)
     assert "nonsense" in problems_of({name: "nonsense"})
 
 
 def test_an_alias_sets_the_value() -> None:
-    assert load_settings({"CLAIM_MAX": "300"}).claim_max == 300
-    assert load_settings({"BACKFILL_ENABLED": "false"}).backfill_enabled is False
+    assert load_settings({"CLAIM_MAX": "300"}).claim.max_items == 300
+    assert load_settings({"BACKFILL_ENABLED": "false"}).rules.backfill_enabled is False
 
 
 def test_a_name_without_prefix_that_is_not_an_alias_is_left_alone() -> None:
@@ -113,7 +112,7 @@ def test_a_name_without_prefix_that_is_not_an_alias_is_left_alone() -> None:
 
 def test_both_names_with_the_same_value_are_accepted() -> None:
     given = {"HOLDFAST_BACKFILL_ENABLED": "0", "BACKFILL_ENABLED": "false"}
-    assert load_settings(given).backfill_enabled is False
+    assert load_settings(given).rules.backfill_enabled is False
 
 
 def test_both_names_with_different_values_are_refused() -> None:
@@ -124,7 +123,7 @@ def test_both_names_with_different_values_are_refused() -> None:
 
 def test_an_empty_value_counts_as_not_given() -> None:
     given = {"HOLDFAST_CLAIM_MAX": "", "CLAIM_MAX": "20", "HOLDFAST_DATABASE_URL": " "}
-    assert load_settings(given).claim_max == 20
+    assert load_settings(given).claim.max_items == 20
 
 
 @pytest.mark.parametrize(
@@ -198,7 +197,7 @@ def test_a_settings_error_is_shown_without_a_stack_trace() -> None:
 
 @pytest.mark.parametrize(("low", "high"), ORDERED)
 def test_pairs_must_be_in_order(low: str, high: str) -> None:
-    bounds = {each.field: each for each in SETTINGS}
+    bounds = {each.bare: each for each in SETTINGS}
     top, bottom = bounds[low].high, bounds[high].low
     given = {bounds[low].name: str(top), bounds[high].name: str(bottom)}
     assert f"must not be greater than {bounds[high].name} (" in problems_of(given)
@@ -206,13 +205,6 @@ def test_pairs_must_be_in_order(low: str, high: str) -> None:
 
 def test_a_value_that_cannot_be_read_is_not_compared_with_another() -> None:
     assert "above" not in problems_of({"CLAIM_MAX": "x", "CLAIM_MIN": "9000"})
-
-
-def test_concurrency_starts_within_its_bounds_when_not_given() -> None:
-    assert load_settings({"HOLDFAST_CONCURRENCY_MAX": "4"}).concurrency_start == 4
-    assert load_settings({"HOLDFAST_CONCURRENCY_MIN": "20"}).concurrency_start == 20
-    disordered = {"HOLDFAST_CONCURRENCY_MIN": "10", "HOLDFAST_CONCURRENCY_MAX": "5"}
-    assert "CONCURRENCY_START" not in problems_of(disordered)
 
 
 def test_the_default_database_is_in_the_data_folder() -> None:
@@ -277,10 +269,10 @@ def test_settings_print_without_the_password() -> None:
     assert "secret" not in f"{settings} {settings!r} {settings.masked_database_url}"
 
 
-def test_milliseconds_are_offered_as_seconds() -> None:
-    settings = Settings(worker_target_slice_ms=2500, lock_floor_ms=100)
-    assert settings.target_slice_seconds == 2.5
-    assert settings.lock_floor_seconds == 0.1
-    assert settings.lock_cap_seconds == 900
-    assert settings.flush_seconds == 0.5
-    assert (settings.db_p50_seconds, settings.db_p95_seconds) == (0.15, 0.6)
+def test_milliseconds_are_read_as_seconds_and_shown_as_they_are_set() -> None:
+    settings = load_settings({"WORKER_TARGET_SLICE_MS": "2500"})
+    assert settings.claim.target_slice_seconds == 2.5
+    named = {each.bare: each for each in SETTINGS}
+    assert named["WORKER_TARGET_SLICE_MS"].written_in(settings) == "2500"
+    assert named["DB_P50_MS"].shown == "`150`"
+    assert settings.ingest.p50_seconds == 0.15

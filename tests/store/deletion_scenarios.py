@@ -224,22 +224,6 @@ async def age(store: Store, table: str, column: str, where: str, **params: objec
     await execute(store, f"update {table} set {column} = @after(-864000) where {where}", **params)
 
 
-@scenario("drop_old_attempts")
-class OldAttempts:
-    async def prepare(store: Store) -> int:  # type: ignore[misc]
-        job_id = await rich_job(store, f"scope {await store.jobs.now()}")
-        await store.jobs.cancel(job_id, "tester")
-        await age(store, "jobs", "finished_at", "id = :j", j=job_id)
-        return job_id
-
-    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
-        while await store.retention.drop_old_attempts(1.0):
-            pass
-
-    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
-        assert "attempts" not in await traces_of(store, job_id)
-
-
 @scenario("drop_old_decisions")
 class OldDecisions:
     async def prepare(store: Store) -> int:  # type: ignore[misc]

@@ -111,7 +111,6 @@ def test_packed_twice_workbooks_and_several_tables_are_refused(file) -> None:
 def test_table_that_unpacks_to_too_much_is_refused(file, name: str) -> None:
     error = refusal(file(PACKED[name], name), max_unpacked_bytes=10_000)
     assert "more than 10,000 bytes" in error.message
-    assert "HOLDFAST_MAX_UNPACKED_BYTES" in error.hint
 
 
 @pytest.mark.parametrize("packing", ["gz", "zst", "zip"])

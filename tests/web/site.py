@@ -24,12 +24,12 @@ from holdfast.api.app import create_app
 from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import worker_options
+from holdfast.configuration import load_settings
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import Failed, NotFound
 from holdfast.model import ItemStatus, Outcome
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.settings import load_settings
 from holdfast.store import NewItem, NewJob, NewStream, Settlement
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
@@ -103,7 +103,7 @@ class Site:
             "HOLDFAST_DATABASE_URL": database_url,
             "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
             "HOLDFAST_SWEEP_SECONDS": "0.5",
-            "HOLDFAST_RETRY_NOT_FOUND_BASE_SECONDS": "0",
+            "HOLDFAST_RETRY_BASE_SECONDS": "0",
             "HOLDFAST_MAX_ATTEMPTS_NOT_FOUND": "1",
             "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
         }

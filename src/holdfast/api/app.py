@@ -42,7 +42,14 @@ from holdfast.api import (
 )
 from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Someone
-from holdfast.api.middleware import AllowedHosts, Encrypted, RequestLimits, SecurityHeaders, Traced
+from holdfast.api.middleware import (
+    AllowedHosts,
+    Encrypted,
+    RequestLimits,
+    SecurityHeaders,
+    Traced,
+    hosts_of,
+)
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
 from holdfast.engine.upkeep import every
 
@@ -96,15 +103,12 @@ def create_app(parts: Parts) -> FastAPI:
         app.include_router(module.router)
     app.include_router(_document)
     add_handlers(app)
-    app.add_middleware(
-        RequestLimits,
-        max_body_bytes=parts.options.max_body_bytes,
-        max_upload_bytes=parts.options.max_upload_bytes,
-    )
-    app.add_middleware(AllowedHosts, hosts=parts.options.allowed_hosts)
-    app.add_middleware(SecurityHeaders, hsts_seconds=parts.options.hsts_seconds)
+    server = parts.options.server
+    app.add_middleware(RequestLimits, max_upload_bytes=parts.options.max_upload_bytes)
+    app.add_middleware(AllowedHosts, hosts=hosts_of(server.allowed_hosts, parts.options.host))
+    app.add_middleware(SecurityHeaders)
     app.add_middleware(Traced)
-    if parts.options.https:
+    if server.https:
         app.add_middleware(Encrypted)
     return app
 

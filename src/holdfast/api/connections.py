@@ -24,10 +24,10 @@ _FULL = (
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    connections: int
-    head_seconds: float  # from its first byte, or from the connection, to its end
-    progress_seconds: float  # over which bodies and replies are judged
-    bytes_per_second: int  # the least that a body brings and a reply's reader takes
+    connections: int = 1000
+    head_seconds: float = 10.0  # from its first byte, or from the connection, to its end
+    progress_seconds: float = 20.0  # over which bodies and replies are judged
+    bytes_per_second: int = 512  # the least that a body brings and a reply's reader takes
 
     @property
     def least_bytes(self) -> int:

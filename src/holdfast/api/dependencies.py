@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.api.middleware import AllowedNames
+from holdfast.api.options import ServerOptions
 from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
@@ -28,7 +28,7 @@ from holdfast.engine.control import Control
 from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.own_files import OwnFiles
 from holdfast.engine.worker import Worker
-from holdfast.observe.health import MetricsAccess
+from holdfast.observe.health import HealthOptions
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Fetch, Pipeline
 from holdfast.store import Store
@@ -37,16 +37,11 @@ from holdfast.stored_files import PipelineFiles
 
 @dataclass(frozen=True, slots=True)
 class ApiOptions:
-    """Values, not settings: the composition root reads those."""
-
     owner: str  # of jobs that no person asked for
-    allowed_hosts: AllowedNames
-    https: bool
-    hsts_seconds: int
-    metrics_access: MetricsAccess
+    host: str  # that it listens on
+    server: ServerOptions
+    health: HealthOptions
     max_upload_bytes: int
-    max_body_bytes: int
-    kickoff_max_seconds: float
     session_seconds: float
     backfill_enabled: bool
 

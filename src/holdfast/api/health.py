@@ -32,8 +32,7 @@ async def readyz(parts: PartsOf) -> str:
 )
 async def metrics(request: Request, parts: PartsOf) -> Response:
     """For Prometheus with its own token, and for every logged-in user."""
-    access = parts.options.metrics_access
-    has_token = access.allows(request.headers.get("Authorization", ""))
+    has_token = parts.options.health.allows(request.headers.get("Authorization", ""))
     if not has_token and await find_person(request) is None:
         raise NotAllowed("log in first", METRICS_HINT, log_in=True)
     return Response(generate_latest(parts.metrics.registry), media_type=CONTENT_TYPE_LATEST)

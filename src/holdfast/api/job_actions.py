@@ -79,6 +79,7 @@ class Skipped(Shape):
 
 
 _NO_CHANGE = Resume()
+_KICKOFF_MAX_SECONDS = 30.0
 
 
 @router.post("/kickoff", summary="Process a job for a moment, within this request")
@@ -88,7 +89,7 @@ async def kickoff(
     parts: PartsOf,
     duration_ms: Annotated[int, Query(alias="durationMs", ge=1, le=3_600_000)] = 5000,
 ) -> Kickoff:
-    """Safe while workers run. The duration is limited by HOLDFAST_KICKOFF_MAX_SECONDS."""
+    """Safe while workers run. It takes 30 seconds at most."""
     if job.state is not JobState.RUNNING:
         raise UnfitState(f"job {job.id} is {job.state}", "Only a RUNNING job can be processed.")
     if job.pipeline not in parts.pipelines:
@@ -110,7 +111,7 @@ async def _work(job: Job, parts: Parts, seconds: float) -> None:
     async with parts.kickoffs:
         worker = parts.new_worker(job.id)
         running = asyncio.create_task(worker.run())
-        await asyncio.wait([running], timeout=min(seconds, parts.options.kickoff_max_seconds))
+        await asyncio.wait([running], timeout=min(seconds, _KICKOFF_MAX_SECONDS))
         worker.stop()
         await running
 

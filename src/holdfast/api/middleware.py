@@ -35,6 +35,10 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+#: How long browsers use TLS only, after a visit over TLS.
+_HSTS = f"max-age={365 * 86_400}"
+#: Of a body that is not a file.
+MAX_BODY_BYTES = 1 << 20
 #: Room for the other fields and the boundaries of a form with a file.
 _FORM_BYTES = 1 << 20
 _UPLOADS = ("/api/files", "/api/jobs")
@@ -124,9 +128,8 @@ class Traced:
 
 
 class SecurityHeaders:
-    def __init__(self, app: ASGIApp, hsts_seconds: int) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._hsts = f"max-age={hsts_seconds}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -141,7 +144,7 @@ class SecurityHeaders:
                 if scope["path"].startswith("/api/"):
                     headers.setdefault("Cache-Control", "no-store")
                 if scope["scheme"] == "https":
-                    headers.setdefault("Strict-Transport-Security", self._hsts)
+                    headers.setdefault("Strict-Transport-Security", _HSTS)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
@@ -151,9 +154,8 @@ class RequestLimits:
     """Refuses bodies that declare or turn out to be too large, and addresses with a NUL, which no
     database can store."""
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, max_upload_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_upload_bytes: int) -> None:
         self._app = app
-        self._max_body_bytes = max_body_bytes
         self._max_upload_bytes = max_upload_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,7 +192,7 @@ class RequestLimits:
         is_form = kind.startswith("multipart/form-data")
         if is_form and scope["method"] == "POST" and _takes_file(scope):
             return self._max_upload_bytes + _FORM_BYTES, self._max_upload_bytes
-        return self._max_body_bytes, self._max_body_bytes
+        return MAX_BODY_BYTES, MAX_BODY_BYTES
 
 
 def _takes_file(scope: Scope) -> bool:

@@ -6,12 +6,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.cli.composition import open_bucket
+from holdfast.configuration import Settings
 from holdfast.console.adapters import Adapter, AdapterKind
 from holdfast.console.file_imports import bucket_places
 from holdfast.errors import NotAllowed
 from holdfast.files.places.contract import Place
 from holdfast.files.places.folder import FolderPlace
-from holdfast.settings import Settings
 
 _PORTS = {"ftp": 21, "ftps": 21}
 
@@ -19,7 +19,7 @@ _PORTS = {"ftp": 21, "ftps": 21}
 def open_place(settings: Settings, adapter: Adapter) -> Place:
     match adapter.kind:
         case AdapterKind.FOLDER:
-            return FolderPlace(Path(adapter.address), settings.file_roots)
+            return FolderPlace(Path(adapter.address), settings.files.roots)
         case AdapterKind.S3:
             return _bucket(settings, adapter)
         case AdapterKind.FTP:
@@ -31,7 +31,7 @@ def _bucket(settings: Settings, adapter: Adapter) -> Place:
 
     bucket, _, prefix = adapter.address.partition("/")
     key = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-    places = bucket_places(settings.file_buckets or "")
+    places = bucket_places(settings.files.buckets or "")
     if not any(place.has(bucket, key, adapter.owner) for place in places):
         raise NotAllowed(
             f"{adapter.address!r} is not in a bucket that adapters may read",
@@ -44,7 +44,7 @@ def _ftp(settings: Settings, adapter: Adapter) -> Place:
     from holdfast.files.places.ftp import FtpPlace, FtpServer
 
     parts = urlsplit(adapter.address)
-    passwords = dict(pair.partition("=")[::2] for pair in settings.ingest_passwords.split())
+    passwords = dict(pair.partition("=")[::2] for pair in settings.files.ftp_passwords.split())
     return FtpPlace(
         FtpServer(
             host=parts.hostname or "",

@@ -12,8 +12,7 @@ from typing import Any
 import structlog
 
 from holdfast.api.dependencies import ApiOptions, Parts, Runners
-from holdfast.api.middleware import hosts_of
-from holdfast.cli.account_composition import accounts_of, limits_of, second_factors_of
+from holdfast.cli.account_composition import accounts_of, second_factors_of
 from holdfast.cli.adapter_places import open_place
 from holdfast.cli.composition import (
     deletions_of,
@@ -21,10 +20,11 @@ from holdfast.cli.composition import (
     worker_options,
 )
 from holdfast.cli.file_composition import file_library
-from holdfast.cli.opening import backlog_bounds, opened_store
+from holdfast.cli.opening import opened_store
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.console import Console, open_console
 from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.bulk import Bulk
@@ -35,14 +35,12 @@ from holdfast.console.file_library import FileLibrary
 from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
 from holdfast.console.new_jobs import NewJobs
-from holdfast.console.operation_runner import AttemptLimits, OperationRunner
+from holdfast.console.operation_runner import OperationRunner
 from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.presence import present
 from holdfast.engine.worker import Worker, WorkerParts
-from holdfast.observe.health import MetricsAccess
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 
 _KICKOFFS = 2
 
@@ -54,9 +52,9 @@ async def opened_parts(
     metrics = metrics_of(pipelines.values())
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened_store(settings, metrics))
-        console = open_console(store, limits_of(settings))
+        console = open_console(store, settings.quotas)
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
-        backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
+        backpressure = Backpressure(store, settings.rules.backlog_max_items, clock, metrics)
         library = file_library(settings, console)
         name = await stack.enter_async_context(present(store, worker_name()))
         flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
@@ -105,10 +103,9 @@ def _runners(
     log: Any,
     name: str,
 ) -> Runners:
-    limits = AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found)
     access = library.access
     return Runners(
-        operations=OperationRunner(console, pipelines, limits, worker_name, log),
+        operations=OperationRunner(console, pipelines, settings.retry, worker_name, log),
         exports=ExportWriter(console, access, worker_name, clock, log),
         leftovers=FileLeftovers(console, access, name, log),
         lost_workers=LostWorkers(console.store, name, log),
@@ -118,13 +115,10 @@ def _runners(
 def _api_options(settings: Settings, host: str) -> ApiOptions:
     return ApiOptions(
         owner=settings.owner,
-        allowed_hosts=hosts_of(settings.allowed_hosts, host),
-        https=settings.https,
-        hsts_seconds=settings.hsts_seconds,
-        metrics_access=MetricsAccess(settings.metrics_token, settings.metrics_open),
-        max_upload_bytes=settings.max_upload_bytes,
-        max_body_bytes=settings.max_body_bytes,
-        kickoff_max_seconds=settings.kickoff_max_seconds,
-        session_seconds=settings.session_hours * 3600.0,
-        backfill_enabled=settings.backfill_enabled,
+        host=host,
+        server=settings.server,
+        health=settings.health,
+        max_upload_bytes=settings.files.max_upload_bytes,
+        session_seconds=settings.sessions.seconds,
+        backfill_enabled=settings.rules.backfill_enabled,
     )

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
 from holdfast.cli.composition import open_bucket
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.consumers import (
     BadMessage,
     ConsumerTools,
@@ -37,12 +38,10 @@ from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.nudges import KEEP_SECONDS, LOOK_SECONDS, HeldNudges, NudgeSender
 from holdfast.messaging.orders import OrderParts, Orders
-from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import DEAD_QUEUE, ORDERS_QUEUE, QUEUES, work_queue
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, Tx
-from holdfast.settings import Settings
 from holdfast.store import NewJob, Store
 from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import MessageKey
@@ -121,7 +120,7 @@ async def own_queues(
 ) -> AsyncIterator[None]:
     """Follows orders of other programs and holds nudges."""
     orders = _orders(settings, store, pipelines, metrics, log)
-    nudges = HeldNudges(store, worker.hear, SystemClock(), settings.max_message_bytes)
+    nudges = HeldNudges(store, worker.hear, SystemClock())
     ordered = await broker.consume(ORDERS_QUEUE, _ORDERS)
     nudged = [await broker.consume(work_queue(name), _NUDGES) for name in pipelines]
     keeping = asyncio.create_task(every(KEEP_SECONDS, nudges.keep, log, "nudges"))
@@ -145,8 +144,8 @@ async def own_queues(
 def _orders(
     settings: Settings, store: Store, pipelines: Mapping[str, Pipeline], metrics: Metrics, log: Any
 ) -> Orders:
-    trust = message_trust(settings)
-    adding = Adding(store, pipelines, settings.max_input_bytes, log)
+    trust = settings.messages
+    adding = Adding(store, pipelines, settings.items.max_input_bytes, log)
     parts = OrderParts(
         store,
         JobStarts(store, Control(store, settings.owner, log), pipelines, log, trust),
@@ -155,7 +154,7 @@ def _orders(
         metrics,
         log,
     )
-    return Orders(parts, pipelines, settings.max_message_bytes)
+    return Orders(parts, pipelines)
 
 
 @asynccontextmanager
@@ -251,7 +250,7 @@ def accepting(
         async def filled(tx: Tx) -> Addition | None:
             result = await fill(tx) or ()
             topic = result if isinstance(result, Topic) else Topic("", result)
-            limit = settings.max_input_bytes
+            limit = settings.items.max_input_bytes
             items = [new_item(pipeline, record, limit) for record in topic.records]
             if not items:
                 return None
@@ -274,15 +273,9 @@ def _job_of(standing: NewJob, topic: Topic) -> NewJob:
     )
 
 
-def message_trust(settings: Settings) -> MessageTrust:
-    days = settings.retain_inbox_days
-    memory = None if days is None else timedelta(days=days)
-    return MessageTrust(settings.message_key, settings.message_signatures, memory)
-
-
 def trusting(settings: Settings, clock: Clock) -> Trust:
     """What the consumers of extensions check messages with."""
-    trust = message_trust(settings)
+    trust = settings.messages
 
     def check(
         message: Incoming, signature: str | None, owner: str | None, created_at: datetime | None
@@ -310,7 +303,7 @@ async def send_nudges(
     settings: Settings, broker: Broker, store: Store, metrics: Metrics, log: Any
 ) -> None:
     """Until it is cancelled."""
-    sender = NudgeSender(store, broker, settings.backfill_enabled, SystemClock(), metrics)
+    sender = NudgeSender(store, broker, settings.rules.backfill_enabled, SystemClock(), metrics)
     await every(LOOK_SECONDS, sender.look, log, "nudges")
 
 

@@ -14,10 +14,10 @@ from holdfast.cli.composition import broker_awaited, metrics_of, serving_health,
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import run_until_signalled
+from holdfast.configuration import Settings
 from holdfast.errors import UserError
 from holdfast.extension import installed
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +39,7 @@ def consume(pipelines: list[str] = PIPELINES, health_port: int | None = HEALTH_P
                 f"the pipeline {name} reads no queue of other programs",
                 "See `consumers` of an extension.",
             )
-    port = settings.health_port if health_port is None else health_port
+    port = settings.health.port if health_port is None else health_port
     wait_for_schema(settings, port)
     run_async(_consume(settings, loaded, port))
 

@@ -11,11 +11,11 @@ import typer
 from holdfast.cli.composition import deletions_of
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_table
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.deletion import Deletions
 from holdfast.errors import UserError
 from holdfast.model import JobState
-from holdfast.settings import Settings
 from holdfast.store import Store
 
 _NEWEST = 100

@@ -8,12 +8,12 @@ from typing import Any
 
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.clock import SystemClock
+from holdfast.configuration import Settings
 from holdfast.consumers import ConsumerTools, Incoming
 from holdfast.engine.flag_values import FlagValues
 from holdfast.errors import NotThere
 from holdfast.extension import installed
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 
 

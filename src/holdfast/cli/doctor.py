@@ -15,12 +15,13 @@ from holdfast.cli.composition import file_access
 from holdfast.cli.opening import opened_store, run_async
 from holdfast.cli.output import console, print_json, text_cell
 from holdfast.clock import duration_text
+from holdfast.configuration import Settings, every_setting, load_settings
 from holdfast.errors import DatabaseGone, FilesGone, UserError
 from holdfast.extension import PARTS, installed
 from holdfast.files.probe import check_store
 from holdfast.model import Finding
 from holdfast.observe.log import configure
-from holdfast.settings import Settings, every_setting, installed_groups, load_settings
+from holdfast.settings import installed_groups
 from holdfast.store.migrate import require_current, status
 from holdfast.urls import sqlite_file
 

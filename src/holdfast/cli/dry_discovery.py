@@ -10,13 +10,13 @@ from holdfast.cli.composition import worker_options
 from holdfast.cli.opening import ensure_schema, opened_store, run_async
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.model import Job, JobState, Lane, Standing
 from holdfast.observe.metrics import Metrics
 from holdfast.orders import Start
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 
 
@@ -48,7 +48,7 @@ async def _walk(
         0, pipeline.name, start.name, JobState.RUNNING, settings.owner, start.mode, lane,
         options=options,
     )  # fmt: skip
-    limits = DryLimits(start.max_items, start.cap_of, settings.max_input_bytes)
+    limits = DryLimits(start.max_items, start.cap_of, settings.items.max_input_bytes)
     parts = WorkerParts(
         store,
         worker_name(),

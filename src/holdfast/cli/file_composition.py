@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.cli.composition import file_access, open_bucket, table_limits
+from holdfast.configuration import Settings
 from holdfast.console import Console
 from holdfast.console.file_imports import FileImports, bucket_places
 from holdfast.console.file_library import FileLibrary
-from holdfast.settings import Settings
 
 
 def file_library(settings: Settings, console: Console) -> FileLibrary:
     imports = FileImports(
-        settings.file_roots,
-        bucket_places(settings.file_buckets or ""),
+        settings.files.roots,
+        bucket_places(settings.files.buckets or ""),
         partial(open_bucket, settings),
-        settings.max_upload_bytes,
+        settings.files.max_upload_bytes,
     )
     return FileLibrary(console, file_access(settings), imports, table_limits(settings))

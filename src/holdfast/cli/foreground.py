@@ -13,8 +13,8 @@ from holdfast.cli.output import errors
 from holdfast.cli.signals import STOP_SIGNALS
 from holdfast.cli.supervisor import Supervisor, WorkerChild, WorkerSetup
 from holdfast.clock import system_random
+from holdfast.configuration import Settings
 from holdfast.engine.patience import patiently
-from holdfast.settings import Settings
 from holdfast.store import Store
 
 T = TypeVar("T")

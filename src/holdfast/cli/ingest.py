@@ -19,6 +19,7 @@ from holdfast.cli.opening import (
 )
 from holdfast.cli.output import errors, instant, print_json, print_table
 from holdfast.cli.pipelines import is_extension, load_all, load_pipeline
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.adapter_scans import ScanReport, scan_named
 from holdfast.console.adapters import AdapterKind, NewAdapter
@@ -26,7 +27,6 @@ from holdfast.engine.control import refuse_by_hand
 from holdfast.errors import UserError
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 
 NAME = typer.Argument(..., metavar="NAME", help="Name of the adapter.")
 
@@ -91,10 +91,10 @@ def _warn_of_folder(adapter: NewAdapter, settings: Settings) -> None:
     if adapter.kind is not AdapterKind.FOLDER:
         return
     place = Path(adapter.address).resolve()
-    if not any(place.is_relative_to(root.resolve()) for root in settings.file_roots):
+    if not any(place.is_relative_to(root.resolve()) for root in settings.files.roots):
         errors.print(
             f"  Note: it is not in a folder of HOLDFAST_FILE_ROOTS here"
-            f" ({', '.join(map(str, settings.file_roots)) or 'none is set'}). Servers take nothing"
+            f" ({', '.join(map(str, settings.files.roots)) or 'none is set'}). Servers take nothing"
             " from it unless they have it there.",
             markup=False,
         )

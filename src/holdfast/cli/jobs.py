@@ -17,12 +17,12 @@ from holdfast.cli.output import (
     reason_text,
     text_cell,
 )
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.jobs import states_of
 from holdfast.console.why import why_not_running
 from holdfast.model import IDLE, Counters, Job, is_idle
 from holdfast.observe.tracing import parse
-from holdfast.settings import Settings
 from holdfast.store import Store
 
 _NO_JOBS = "No jobs yet. Start one: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx"
@@ -101,7 +101,8 @@ async def _job_details(
     job = await store.reads.job(job_id)
     details = _job_json(job, await store.reads.counters(job_id))
     details["heartbeat_at"] = await open_console(store).jobs.heartbeat(job_id)
-    details["why"] = await why_not_running(open_console(store), job, settings.backfill_enabled)
+    enabled = settings.rules.backfill_enabled
+    details["why"] = await why_not_running(open_console(store), job, enabled)
     details["streams"] = await store.streams.of_job(job_id)
     details["ranges_count"] = await open_console(store).ranges.count(job_id)
     details["ranges"] = await open_console(store).ranges.of_job(job_id, 20)

@@ -15,16 +15,14 @@ import uvloop
 
 from holdfast.cli.output import errors
 from holdfast.clock import system_random
+from holdfast.configuration import Settings, load_settings
 from holdfast.engine.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe import tracing
 from holdfast.observe.health import WaitingServer
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Gate
-from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
-from holdfast.store.admission import BacklogBounds, JobRules
 from holdfast.store.driver import Fault, no_fault
 from holdfast.store.migrate import require_current, status, upgrade
 from holdfast.urls import sqlite_file
@@ -68,7 +66,7 @@ def wait_for_schema(settings: Settings, health_port: int | None) -> None:
             except DatabaseGone as error:
                 if attempt == 0:
                     errors.print(f"Waiting for the database, which cannot be reached: {error}")
-                    stack.enter_context(_saying_why(settings.health_host, health_port))
+                    stack.enter_context(_saying_why(settings.health.host, health_port))
                 log.warning("database.gone", error=str(error))
             sleep(seconds)
 
@@ -110,13 +108,8 @@ async def opened_store(settings: Settings, metrics: Metrics | None = None) -> As
     store = await open_store(
         settings.database_url,
         pool_size=settings.pool_size,
-        default_gate=Gate(
-            "",
-            settings.http_spacing_seconds,
-            settings.http_jitter_seconds,
-            settings.http_concurrency,
-        ),
-        rules=job_rules(settings),
+        default_gate=settings.http.gate,
+        rules=settings.rules,
         fault=_fault(),
         observe=observe,
     )
@@ -124,20 +117,6 @@ async def opened_store(settings: Settings, metrics: Metrics | None = None) -> As
         yield store
     finally:
         await store.close()
-
-
-def job_rules(settings: Settings) -> JobRules:
-    """What every new job must obey."""
-    return JobRules(
-        backfill_enabled=settings.backfill_enabled,
-        max_items=settings.max_urls_per_run,
-        max_items_per_source=settings.max_urls_per_source,
-        backlog=backlog_bounds(settings),
-    )
-
-
-def backlog_bounds(settings: Settings) -> BacklogBounds:
-    return BacklogBounds(settings.backlog_max_items, settings.backlog_max_seconds)
 
 
 def _fault() -> Fault:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.cli.composition import file_access
+from holdfast.configuration import Settings
 from holdfast.engine.own_files import OwnFiles
-from holdfast.settings import Settings
 from holdfast.stored_files import PipelineFiles
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from holdfast.configuration import Settings
 from holdfast.errors import PipelineError
 from holdfast.extension import installed
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 
 _FIRST = """Write one, for example:
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 from holdfast.cli.composition import declare_metrics
+from holdfast.configuration import sections
 from holdfast.extension import Extension, installed
 from holdfast.observe import log, metrics
 from holdfast.settings import Group
@@ -22,6 +23,10 @@ def events_page() -> str:
 
 def metrics_page() -> str:
     return metrics.reference(metrics.Metrics().described)
+
+
+def settings_page() -> str:
+    return settings.core_page(sections())
 
 
 def extension_tables(extension: Extension) -> dict[str, str]:
@@ -44,7 +49,7 @@ def declared_metrics(extension: Extension) -> list[metrics.Described]:
     return registry.described[core:]
 
 
-PAGES = {"events": events_page, "metrics": metrics_page, "settings": settings.core_page}
+PAGES = {"events": events_page, "metrics": metrics_page, "settings": settings_page}
 
 
 def _printed(name: str) -> str:

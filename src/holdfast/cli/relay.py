@@ -13,9 +13,9 @@ from holdfast.cli.composition import broker_awaited, serving_health, store_check
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.clock import system_random
+from holdfast.configuration import Settings
 from holdfast.engine.upkeep import every
 from holdfast.observe.metrics import Metrics
-from holdfast.settings import Settings
 from holdfast.tasks import end_tasks, raise_failure
 
 _DEPTH_SECONDS = 5.0
@@ -37,7 +37,7 @@ def relay(
     """
     settings = settings_from_environment()
     # When supervised, it shares its environment with the server, but cannot share its port.
-    default = None if supervised else settings.health_port
+    default = None if supervised else settings.health.port
     port = default if health_port is None else health_port
     wait_for_schema(settings, port)
     run_async(_relay(settings, port, supervised))
@@ -56,7 +56,7 @@ async def _relay(settings: Settings, port: int | None, supervised: bool) -> None
         drain = stack.enter_context(serving_health(settings, port, metrics, checks))
         broker = await stack.enter_async_context(parts.opened_broker(settings, log))
         checks |= parts.broker_check(broker)
-        relaying = Relay(store, broker, settings.relay_poll_seconds, system_random(), metrics, log)
+        relaying = Relay(store, broker, system_random(), metrics, log)
         depths = every(_DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics), log, "depths")
         beside = [
             asyncio.create_task(parts.keep_dead_letters(broker, store, log)),

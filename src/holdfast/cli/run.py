@@ -27,9 +27,9 @@ from holdfast.cli.pipelines import load_pipeline
 from holdfast.cli.run_images import are_images
 from holdfast.cli.run_job import JobRun, Request, open_table
 from holdfast.cli.run_planned import PlannedRun, run_planned
+from holdfast.configuration import Settings
 from holdfast.errors import UserError
 from holdfast.options import checked_options
-from holdfast.settings import Settings
 from holdfast.tables.writers import format_of
 
 

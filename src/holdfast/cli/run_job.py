@@ -22,6 +22,7 @@ from holdfast.cli.run_images import ImageInput
 from holdfast.cli.run_summary import print_detected, print_summary
 from holdfast.cli.supervisor import reap_dead_workers, worker_name
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
@@ -39,7 +40,6 @@ from holdfast.errors import InputError, UserError
 from holdfast.model import Counters, Job, JobState, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.tables import files
 from holdfast.tables.files import TableFile, content_key
@@ -196,8 +196,9 @@ class JobRun:
         self._check_options(job)
         self._read_as_before(job)
         control = Control(store, self._settings.owner, self._log)
-        cap = self._request.max_items or self._settings.max_urls_per_run
-        cap_of_source = self._request.max_per_source or self._settings.max_urls_per_source
+        rules = self._settings.rules
+        cap = self._request.max_items or rules.max_items
+        cap_of_source = self._request.max_per_source or rules.max_items_per_source
         if job.state is JobState.PAUSED:
             raise UserError(
                 f"job {job_id} on this input is paused",
@@ -302,7 +303,7 @@ class JobRun:
         if job.state is JobState.CANCELLED:
             errors.print(f"Job {job.id} was cancelled; run the same command to start a new one.")
             return True
-        enabled = self._settings.backfill_enabled
+        enabled = self._settings.rules.backfill_enabled
         reason = await why_not_running(open_console(store), job, enabled)
         if reason is None:
             return False

@@ -13,13 +13,13 @@ from holdfast.cli.foreground import Foreground
 from holdfast.cli.opening import ensure_schema, opened_store, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervisor import reap_dead_workers
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.engine.control import Control
 from holdfast.extension import installed
 from holdfast.model import Job, JobState, Standing
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
-from holdfast.settings import Settings
 from holdfast.store import Store
 
 _LINE_SECONDS = (2.0, 60.0)

@@ -35,7 +35,7 @@ def api(
 
     settings = settings_from_environment()
     loaded = load_all(pipelines or [], settings)
-    wait_for_schema(settings, settings.health_port)
+    wait_for_schema(settings, settings.health.port)
     run_async(serve(settings, loaded, host, port, supervised))
 
 

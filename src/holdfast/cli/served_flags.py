@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from holdfast.configuration import SETTINGS, Settings
 from holdfast.extension import installed
 from holdfast.flags import CORE_FLAGS, FlagSpec, ServedFlag
 from holdfast.pipeline import Pipeline
-from holdfast.settings import SETTINGS, Group, Setting, Settings
+from holdfast.settings import Group, Setting
 
 
 def served_flags(settings: Settings, extensions: Iterable[str]) -> dict[str, ServedFlag]:
     """The core's, and those of these extensions."""
-    fields = {setting.field: setting for setting in SETTINGS}
+    fields = {setting.bare.lower(): setting for setting in SETTINGS}
     served = [_served(spec, settings, fields) for spec in CORE_FLAGS]
     for name in extensions:
         extension = installed()[name]
         if extension.all_flags:
-            fields = {setting.field: setting for setting in Group(extension).settings}
+            fields = {setting.bare.lower(): setting for setting in Group(extension).settings}
             served += [_served(spec, settings.of(name), fields) for spec in extension.all_flags]
     return {flag.spec.name: flag for flag in served}
 
@@ -32,4 +33,4 @@ def _served(spec: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> Serv
     if spec.setting is None:
         return ServedFlag(spec)
     setting = declared[spec.setting]
-    return ServedFlag(spec, setting.also or setting.name, bool(getattr(group, spec.setting)))
+    return ServedFlag(spec, setting.also or setting.name, bool(setting.value_in(group)))

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 from typing import cast
@@ -24,17 +25,18 @@ from holdfast.cli.output import errors
 from holdfast.cli.serve import BACKLOG, listen
 from holdfast.cli.signals import stop_with_supervisor
 from holdfast.cli.supervisor import reap_dead_workers
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.live import Feed
 from holdfast.errors import UserError
 from holdfast.extension import installed
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
 
 _DRAIN_SECONDS = 5
+_KEEP_ALIVE_SECONDS = 5
 #: Uvicorn ticks ten times a second.
 _SWEEP_TICKS = 10
 
@@ -53,10 +55,10 @@ async def serve(
         await reap_dead_workers(parts.store)
         app = create_app(parts)
         add_pages(app, page_packs(pipelines))
-        connections = Connections(_connection_limits(settings), parts.clock, parts.log)
+        connections = Connections(_connection_limits(), parts.clock, parts.log)
         server = Server(parts.feed, _config(app, settings, connections), connections)
         checks = store_checks(parts.store) | {"server": server.check}
-        health = serving_health(settings, settings.health_port, parts.metrics, checks)
+        health = serving_health(settings, settings.health.port, parts.metrics, checks)
         with listen(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
             await server.serve(sockets=[listener])
@@ -117,24 +119,20 @@ def _config(app: FastAPI, settings: Settings, connections: Connections) -> uvico
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=settings.trusted_proxies or None,
+        proxy_headers=bool(settings.server.trusted_proxies),
+        forwarded_allow_ips=settings.server.trusted_proxies or None,
         backlog=BACKLOG,
-        timeout_keep_alive=settings.keep_alive_seconds,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
 
 
-def _connection_limits(settings: Settings) -> ConnectionLimits:
+def _connection_limits() -> ConnectionLimits:
     # The other half is for files, the database, children, and a burst of connections that are
     # accepted before any of them can be refused.
     open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return ConnectionLimits(
-        connections=max(1, min(settings.max_connections, open_files // 2)),
-        head_seconds=settings.head_timeout_seconds,
-        progress_seconds=settings.progress_seconds,
-        bytes_per_second=settings.progress_bytes,
-    )
+    limits = ConnectionLimits()
+    return replace(limits, connections=max(1, min(limits.connections, open_files // 2)))
 
 
 async def _refuse_unprotected(store: Store, host: str) -> None:

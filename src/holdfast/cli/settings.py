@@ -9,7 +9,8 @@ import typer
 
 from holdfast.cli.arguments import JSON
 from holdfast.cli.output import print_json, print_table
-from holdfast.settings import Setting, every_setting, installed_groups, load_settings
+from holdfast.configuration import every_setting, load_settings
+from holdfast.settings import Setting, installed_groups
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +34,7 @@ def show_settings(as_json: bool = JSON) -> None:
 def _shown(group: Any, setting: Setting) -> str:
     """The value in this group. A secret is masked."""
     if not setting.secret:
-        return str(getattr(group, setting.field))
+        return setting.written_in(group)
     if hasattr(group, f"masked_{setting.field}"):
         return str(getattr(group, f"masked_{setting.field}"))
-    return "***" if getattr(group, setting.field) else ""
+    return "***" if setting.value_in(group) else ""

@@ -53,6 +53,7 @@ from holdfast.columns import (
     require_fields,
     with_names,
 )
+from holdfast.configuration import Settings
 from holdfast.console.added_files import FileRows
 from holdfast.engine.adding import Adding, added_words, require_open
 from holdfast.engine.control import Control, JobRequest
@@ -61,7 +62,6 @@ from holdfast.errors import InputError, TwinColumns, UserError
 from holdfast.model import Job
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store.enqueue import Addition, Enqueued
 from holdfast.store.idempotency import MessageKey
 from holdfast.tables.bad_rows import bad_row
@@ -194,7 +194,7 @@ async def add_batches(
     async with opened_store(settings) as store:
         job = await store.reads.job(job_id)
         pipelines = _pipelines_of(job, reference, settings)
-        adding = Adding(store, pipelines, settings.max_input_bytes, structlog.get_logger())
+        adding = Adding(store, pipelines, settings.items.max_input_bytes, structlog.get_logger())
         require_open(job)
         if key is None and adding.lacks_key(job):
             errors.print(_NO_KEY, markup=False)

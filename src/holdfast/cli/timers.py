@@ -22,11 +22,11 @@ from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock
+from holdfast.configuration import Settings
 from holdfast.engine.control import Control
 from holdfast.engine.presence import present
 from holdfast.engine.upkeep import Upkeep
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.tasks import end_tasks
 
 
@@ -47,7 +47,7 @@ def timers(
     settings = settings_from_environment()
     loaded = load_all(pipelines, settings)
     # When supervised, it shares its environment with the server, but cannot share its port.
-    default = None if supervised else settings.health_port
+    default = None if supervised else settings.health.port
     port = default if health_port is None else health_port
     wait_for_schema(settings, port)
     run_async(_run_upkeep(settings, loaded, port, supervised))

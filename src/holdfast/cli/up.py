@@ -27,6 +27,7 @@ from holdfast.cli.signals import STOP_SIGNALS
 from holdfast.cli.supervisor import Child, Service, Supervisor, WorkerSetup
 from holdfast.clock import SystemClock
 from holdfast.columns import column_mapping
+from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.console.files import NewFile
 from holdfast.demo.part import Sample, demo_parts
@@ -35,7 +36,6 @@ from holdfast.errors import UserError
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.stored_files import UPLOADS
 
@@ -78,7 +78,7 @@ def up(
         references += [part for part in (_demo_file(), *demo_parts()) if part not in references]
     settings = settings_from_environment()
     loaded = load_all(references, settings)
-    wait_for_schema(settings, settings.health_port)
+    wait_for_schema(settings, settings.health.port)
     run_async(_run(settings, references, loaded, host, port, workers, world_port))
 
 

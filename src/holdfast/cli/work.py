@@ -30,12 +30,12 @@ from holdfast.cli.signals import STOP_SIGNALS, run_until_signalled, stop_with_su
 from holdfast.cli.supervisor import Supervisor, WorkerChild, WorkerSetup, worker_name
 from holdfast.cli.waiting import WaitedFor, Waiting
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe import tracing
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 
@@ -86,7 +86,7 @@ def work(
     loaded = load_all(pipelines, settings)
     # Several supervised workers share one environment, but cannot share its port.
     if health_port is None and not supervised:
-        health_port = settings.health_port
+        health_port = settings.health.port
     wait_for_schema(settings, health_port)
     if processes > 1:
         setup = WorkerSetup(_arguments(pipelines, job), until_idle, health_port=health_port)
@@ -187,8 +187,8 @@ def _waiting(
     job: int | None,
     own: Callable[[], Collection[str]],
 ) -> Waiting:
-    waited_for = WaitedFor(store, pipelines, job, settings.backfill_enabled, own)
-    return Waiting(waited_for, SystemClock())
+    enabled = settings.rules.backfill_enabled
+    return Waiting(WaitedFor(store, pipelines, job, enabled, own), SystemClock())
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from holdfast.console.passwords import LONGEST_PASSWORD, check_password
 from holdfast.console.people import Known, People
 from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import NotAllowed, Throttled, UserError
+from holdfast.settings import setting
 
 TOKEN_PREFIX = "hf_"
 LINK_SECONDS = 24 * 3600.0
@@ -44,18 +45,27 @@ class Secret:
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    seconds: float = setting(
+        7 * 86_400.0, "How long a login lasts.", 36, 366 * 86_400, name="SESSION_SECONDS"
+    )
+
+
+#: A login ends when it was not used for so long.
+_IDLE_SECONDS = 86_400.0
+
+
 class Accounts:
     def __init__(
         self,
         people: People,
         second_factors: SecondFactors,
-        session_seconds: float,
-        idle_seconds: float,
+        sessions: SessionOptions,
     ) -> None:
         self._people = people
         self._second_factors = second_factors
-        self._session_seconds = session_seconds
-        self._idle_seconds = idle_seconds
+        self._sessions = sessions
         self._hasher = argon2.PasswordHasher()
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
 
@@ -183,7 +193,7 @@ class Accounts:
         return await self._begin_session(name, ip, "link")
 
     async def by_session(self, session: str) -> Known | None:
-        return await self._people.session(_hashed(session), self._idle_seconds)
+        return await self._people.session(_hashed(session), _IDLE_SECONDS)
 
     async def log_out(self, session: str) -> None:
         await self._people.end_session(_hashed(session))
@@ -216,7 +226,7 @@ class Accounts:
 
     async def _begin_session(self, name: str, ip: str | None, how: str) -> str:
         session = secrets.token_urlsafe(32)
-        await self._people.add_session(_hashed(session), name, ip, self._session_seconds, how)
+        await self._people.add_session(_hashed(session), name, ip, self._sessions.seconds, how)
         return session
 
     async def _hash(self, password: str, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from holdfast.console.items import ItemFilter
 from holdfast.console.operations import Chunk, Following, Hold
 from holdfast.console.value_search import Value, search
 from holdfast.engine.control import Control
+from holdfast.engine.pace.retry import RetryPolicy, policy_of
 from holdfast.engine.presence import present
 from holdfast.errors import (
     ERROR_CODES,
@@ -38,27 +39,19 @@ _DECISIONS = 50  # written in one transaction
 _AT_ONCE = 20
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptLimits:
-    """When an item counts as exhausted, where its pipeline does not say."""
-
-    error: int
-    not_found: int
-
-
 class OperationRunner:
     def __init__(
         self,
         console: Console,
         pipelines: Mapping[str, Pipeline],
-        limits: AttemptLimits,
+        retry: RetryPolicy,
         new_name: Callable[[], str],
         log: Any,
     ) -> None:
         self._console = console
         self._store = console.store
         self._pipelines = pipelines
-        self._limits = limits
+        self._retry = retry
         self._new_name = new_name
         self._log = log
         self._stopped = asyncio.Event()
@@ -245,15 +238,17 @@ class OperationRunner:
     def _fitting(self, pipeline: Pipeline | None, target: Mapping[str, Any]) -> Fits:
         """Permanent errors and exhausted attempts are left alone, unless requested."""
         permanent = permanent_codes(pipeline)
-        most_error = (pipeline and pipeline.max_attempts) or self._limits.error
-        most_misses = (pipeline and pipeline.max_attempts_not_found) or self._limits.not_found
+        retry = self._retry if pipeline is None else policy_of(pipeline, self._retry)
 
         def fits(item: Candidate) -> bool:
             if not target["include_permanent"] and item.error_code in permanent:
                 return False
             if target["reset_attempts"]:
                 return True
-            return item.attempts < most_error and item.misses < most_misses
+            return (
+                item.attempts < retry.max_attempts_error
+                and item.misses < retry.max_attempts_not_found
+            )
 
         return fits
 

@@ -6,17 +6,18 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from holdfast.errors import UnfitState
+from holdfast.settings import setting
 from holdfast.store.admission import Quota, hold_quota, require_owner
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
 
 _WORDS = {
-    "files": ("files", "QUOTA_FILES"),
-    "bytes": ("bytes of files and exports", "QUOTA_BYTES"),
-    "exports": ("exports", "QUOTA_EXPORTS"),
-    "jobs": ("unfinished jobs", "QUOTA_JOBS"),
-    "items": ("open items", "QUOTA_ITEMS"),
-    "tokens": ("live tokens", "QUOTA_TOKENS"),
+    "files": ("files", "Delete some."),
+    "bytes": ("bytes of files and exports", "Ask an admin; HOLDFAST_QUOTA_BYTES sets the limit."),
+    "exports": ("exports", "Delete some."),
+    "jobs": ("unfinished jobs", "Ask an admin; HOLDFAST_QUOTA_JOBS sets the limit."),
+    "items": ("open items", "Ask an admin; HOLDFAST_QUOTA_ITEMS sets the limit."),
+    "tokens": ("live tokens", "Revoke some."),
 }
 
 
@@ -24,21 +25,41 @@ _WORDS = {
 class Amounts:
     """Of one owner: what they have, or what they may have."""
 
-    files: int
-    bytes: int
-    exports: int
-    jobs: int
-    items: int
-    tokens: int
+    files: int = 10_000
+    bytes: int = setting(
+        100 * 1024**3,
+        "Maximum size of the files and exports of one owner, in bytes.",
+        0,
+        2**62,
+        name="QUOTA_BYTES",
+    )
+    exports: int = 1_000
+    jobs: int = setting(
+        1_000,
+        "Maximum number of unfinished jobs per owner, counted when one is started over HTTP.",
+        0,
+        10**12,
+        name="QUOTA_JOBS",
+    )
+    items: int = setting(
+        100_000_000,
+        "Maximum number of open items per owner, counted when a job is made over HTTP or by an"
+        " adapter, or its maximum is raised over HTTP: it takes in no more than what is left; and"
+        " when records are added over HTTP.",
+        0,
+        10**12,
+        name="QUOTA_ITEMS",
+    )
+    tokens: int = 50
 
     def refuse_beyond(self, used: Amounts, more: dict[str, int]) -> None:
         for name, added in more.items():
             limit, have = getattr(self, name), getattr(used, name)
             if have + added > limit:
-                words, setting = _WORDS[name]
+                words, hint = _WORDS[name]
                 raise UnfitState(
                     f"that would be {have + added:,} {words}; the limit per owner is {limit:,}",
-                    f"Ask an admin; HOLDFAST_{setting} sets the limit.",
+                    hint,
                 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from holdfast.engine.deletion import Deleter
@@ -35,17 +34,16 @@ class Retention:
     async def apply(self) -> None:
         """One round: what is left after it goes in the next."""
         policies, rows = self._policies, self._rows
-        jobs = await rows.old_jobs(policies, _JOBS)
+        jobs = await self._old_jobs(_JOBS)
         for job_id in jobs:
             await self._deleter.begin(job_id, "retention")
         await self._deleter.look()
         items = await self._remove_items()
-        await self._repeat(rows.drop_old_attempts, policies.attempts_days)
-        await self._repeat(rows.drop_old_decisions, policies.decisions_days)
-        if policies.samples_days is not None:
-            await rows.drop_old_samples(policies.samples_days)
-        if policies.inbox_days is not None:
-            await self._store.taken_keys.forget_keys(-ago(policies.inbox_days)["ago"])
+        for _ in range(_ROUNDS):
+            if not await rows.drop_old_decisions(policies.decisions_days):
+                break
+        await rows.drop_old_samples(policies.samples_days)
+        await self._store.taken_keys.forget_keys(-ago(policies.inbox_days)["ago"])
         files, exports = await self._drop_files(), await self._drop_exports()
         audit, pruned = await self._prune_audit(), await self._prune_passes()
         if jobs or items or files or exports or audit or pruned:
@@ -54,12 +52,9 @@ class Retention:
                 audit=audit, pruned=pruned,
             )  # fmt: skip
 
-    async def _repeat(self, drop: Callable[[float], Awaitable[int]], days: float | None) -> None:
-        if days is None:
-            return
-        for _ in range(_ROUNDS):
-            if not await drop(days):
-                return
+    async def _old_jobs(self, limit: int) -> list[int]:
+        days = self._policies.jobs_days
+        return [] if days is None else await self._rows.old_jobs(days, limit)
 
     async def _remove_items(self) -> int:
         """Finished items of standing jobs, a chunk of each in turn."""
@@ -119,15 +114,9 @@ class Retention:
     async def preview(self) -> list[Kept]:
         """What each policy would remove now."""
         policies, rows = self._policies, self._rows
-        jobs = Policies(jobs_days=policies.jobs_days), Policies(jobs_count=policies.jobs_count)
-        by_age, by_count = [await rows.old_jobs(each, _MANY) for each in jobs]
-        kept = [
-            Kept("jobs, by age", _days(policies.jobs_days), len(by_age)),
-            Kept("jobs, by number", _count(policies.jobs_count), len(by_count)),
-        ]
+        kept = [Kept("jobs", _days(policies.jobs_days), len(await self._old_jobs(_MANY)))]
         for what, days, query in (
             ("items of standing jobs", policies.items_days, "count_old_items"),
-            ("attempts", policies.attempts_days, "count_old_attempts"),
             ("decisions", policies.decisions_days, "count_old_decisions"),
             ("keys", policies.inbox_days, "count_old_keys"),
             ("audit", policies.audit_days, "count_old_audit"),
@@ -138,10 +127,9 @@ class Retention:
 
     async def _preview_others(self) -> list[Kept]:
         policies, rows = self._policies, self._rows
-        samples = files = exports = 0
-        if policies.samples_days is not None:
-            bucket = await rows.sample_bucket(policies.samples_days)
-            samples = await rows.count("count_old_samples", bucket=bucket)
+        files = exports = 0
+        bucket = await rows.sample_bucket(policies.samples_days)
+        samples = await rows.count("count_old_samples", bucket=bucket)
         if policies.files_days is not None:
             files = len(await rows.old_files(policies.files_days, _MANY))
         if policies.exports_days is not None:
@@ -157,7 +145,3 @@ class Retention:
 
 def _days(days: float | None) -> str:
     return "everything" if days is None else f"{days:,.12g} days"
-
-
-def _count(count: int | None) -> str:
-    return "everything" if count is None else f"the newest {count:,} of each owner"

@@ -41,10 +41,11 @@ from holdfast.engine.record.discover import (
     WalkParts,
     WorkerSources,
 )
-from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
+from holdfast.engine.record.execute import Execute, ExecuteParts, ItemOptions
 from holdfast.engine.record.file_pages import StoredTables
 from holdfast.engine.record.places import Places
-from holdfast.engine.record.running import Look, Running, RunningParts, WorkLimits
+from holdfast.engine.record.running import Look, Running, RunningParts
+from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.upkeep import UpkeepLimits, every
 from holdfast.engine.walks import Walks
@@ -58,7 +59,7 @@ from holdfast.model import Job, JobState, Lane, Outcome
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Context, Facilities, Pipeline, with_defaults
 from holdfast.store import Store
-from holdfast.store.admission import BacklogBounds
+from holdfast.store.admission import JobRules
 from holdfast.store.driver import WORK_CHANNEL
 from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
@@ -92,34 +93,29 @@ class Found(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Values, not settings: the composition root reads those."""
-
-    work: WorkLimits
-    execute: ExecuteLimits
+    items: ItemOptions
+    flush: FlushLimits
     files: FileAccess
     tables: Mapping[str, Any]  # limits of reading a file, by the names of TableOptions
     discover: DiscoverLimits
     claim: ClaimBounds
     concurrency: ConcurrencyBounds
-    spacing: SpacingBounds
     retry: RetryPolicy
     http: HttpOptions
-    gate_max_wait_seconds: float
-    backlog: BacklogBounds
+    rules: JobRules
     upkeep: UpkeepLimits
     drain_seconds: float
-    backfill_enabled: bool
-    threads: int
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
     policies: Policies
     only_job: int | None = None
     until_idle: bool = False
     stores_robots: bool = True  # for the other workers
+    gate_max_wait_seconds: float = 2.0  # an item that would wait longer is put back
 
     def may_run(self, job_id: int, lane: str) -> bool:
         if self.only_job not in (None, job_id):
             return False
-        return self.backfill_enabled or lane != Lane.BACKFILL
+        return self.rules.backfill_enabled or lane != Lane.BACKFILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +275,7 @@ class Worker:
             left = _HELD_BYTES - sum(running.ready_bytes() for running in self._running.values())
             if left <= 0 and chosen.ready:
                 continue
-            task = chosen.begin_claim(max(1, min(left, self._options.work.max_claim_bytes)))
+            task = chosen.begin_claim(max(1, left))
             self._claims.add(task)
             task.add_done_callback(self._claims.discard)
 
@@ -358,8 +354,8 @@ class Worker:
             gates=self._gates.passing,
             facilities=self._facilities,
             retry=self._options.retry,
-            limits=self._options.execute,
-            threads=Threads(self._options.threads),
+            limits=self._options.items,
+            threads=Threads(self._options.items.threads),
             clock=self._clock,
             rng=self._rng,
         )
@@ -368,7 +364,7 @@ class Worker:
         return RunningParts(
             store=self._store,
             worker=self._name,
-            limits=self._options.work,
+            flush=self._options.flush,
             clock=self._clock,
             rng=self._rng,
             pressure=lambda: self._pressed,
@@ -380,7 +376,9 @@ class Worker:
         parts = WalkParts(
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
-        backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
+        backpressure = Backpressure(
+            self._store, options.rules.backlog_max_items, self._clock, self._metrics
+        )
         sources = WorkerSources(
             self._reach,
             self._facilities,
@@ -389,7 +387,7 @@ class Worker:
             options.discover.max_input_bytes,
             self._log,
         )
-        discovery = Discovery(parts, sources, self._name, options.work.slice_seconds)
+        discovery = Discovery(parts, sources, self._name, options.claim.target_slice_seconds)
         return Walks(parts, discovery, self._pipelines, options.may_run, self._look_at_once)
 
     def _reach(self, job: Job) -> Reach:
@@ -404,8 +402,8 @@ class Worker:
             reach.gates,
             self._flags.get,
             self._files,
-            self._options.execute.timeout_seconds,
-            self._options.execute.max_result_bytes,
+            self._options.items.timeout_seconds,
+            self._options.items.max_result_bytes,
             self._log,
         )
         return JobFacilities(parts, pipeline, job)
@@ -423,8 +421,8 @@ class Worker:
             self._paces[pipeline.name] = PipelinePace(
                 pipeline,
                 self._options.claim,
-                concurrency_of(pipeline, self._options.concurrency, self._options.threads),
-                self._options.spacing,
+                concurrency_of(pipeline, self._options.concurrency, self._options.items.threads),
+                SpacingBounds(),
                 self._metrics,
             )
         return self._paces[pipeline.name]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from holdfast.files.contract import (
     missing,
     stream_to,
 )
+from holdfast.files.options import S3Connection
 from holdfast.stored_files import Content, FileInfo, Written
 
 #: Larger files are sent in parts. A bucket takes at most 10,000 of them.
@@ -50,16 +50,6 @@ _NO_RESPONSE = {
     "timed out": "it does not respond",
     "error decoding response": "it broke off its response",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class S3Connection:
-    """How a service is reached. Without keys, those of the host are used, as AWS defines it."""
-
-    endpoint: str | None = None
-    region: str | None = None
-    access_key_id: str | None = field(default=None, repr=False)
-    secret_access_key: str | None = field(default=None, repr=False)
 
 
 class BucketStore:

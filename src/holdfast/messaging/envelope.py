@@ -31,7 +31,7 @@ from holdfast.observe import tracing
 
 #: why a message is not an envelope of ours
 BAD_ENVELOPE_CODES = {
-    "TOO_LARGE": "The message has more bytes than `HOLDFAST_MAX_MESSAGE_BYTES`.",
+    "TOO_LARGE": "The message has more than 65,536 bytes.",
     "NOT_JSON": "The message is not JSON that every reader reads alike: UTF-8, each key once, "
     "finite numbers of at most 64 bits, not nested deeper than 32.",
     "MALFORMED": "A field of header or tracing is missing, unknown or of the wrong form.",
@@ -194,7 +194,11 @@ def dump(message: Message) -> bytes:
     return envelope.model_dump_json(exclude=exclude).encode()
 
 
-def parse(raw: bytes, max_bytes: int) -> Message:
+#: Of a message that is read; larger ones become dead letters.
+MAX_MESSAGE_BYTES = 64 * 1024
+
+
+def parse(raw: bytes, max_bytes: int = MAX_MESSAGE_BYTES) -> Message:
     """The message in these bytes; raises BadEnvelope, and nothing else, if they are not one."""
     if len(raw) > max_bytes:
         raise BadEnvelope("TOO_LARGE", f"{len(raw):,} bytes, where {max_bytes:,} are allowed")

@@ -94,21 +94,18 @@ class _Held:
 class HeldNudges:
     """In each worker, for all of its pipelines."""
 
-    def __init__(
-        self, store: Store, hear: Callable[[str], None], clock: Clock, max_bytes: int
-    ) -> None:
+    def __init__(self, store: Store, hear: Callable[[str], None], clock: Clock) -> None:
         """`hear` is told the number of a job that has work."""
         self._nudges = store.nudges
         self._hear = hear
         self._clock = clock
-        self._max_bytes = max_bytes
         self._held: list[_Held] = []
 
     async def take(self, consumer: Consumer) -> None:
         """Until it is cancelled, or the consumer is stopped."""
         async for delivery in consumer:
             try:
-                message = parse(delivery.body, self._max_bytes)
+                message = parse(delivery.body)
             except BadEnvelope as error:
                 await delivery.reject_to_dead(error.code, error.reason)
                 continue

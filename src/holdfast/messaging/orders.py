@@ -40,14 +40,11 @@ class OrderParts:
 
 
 class Orders:
-    def __init__(
-        self, parts: OrderParts, pipelines: Collection[str], max_message_bytes: int
-    ) -> None:
+    def __init__(self, parts: OrderParts, pipelines: Collection[str]) -> None:
         """`pipelines` are those of this worker."""
         self._parts = parts
         self._messages = parts.store.messages
         self._pipelines = pipelines
-        self._max_bytes = max_message_bytes
 
     async def follow(self, consumer: Consumer) -> None:
         """Until it is cancelled, or its consumer is stopped; what is not followed by then is sent
@@ -65,7 +62,7 @@ class Orders:
         """Sends a message to the queue again: RabbitMQ counts what is given back as a delivery, and
         a worker that stops has not died over it."""
         with suppress(DatabaseGone, TimeoutError, BadEnvelope):
-            message = parse(delivery.body, self._max_bytes)
+            message = parse(delivery.body)
             async with asyncio.timeout(_HAND_BACK_SECONDS):
                 await self._send_on(delivery, message, 0.0)
             await delivery.ack()
@@ -88,7 +85,7 @@ class Orders:
     ) -> tuple[str, str, Callable[[], Awaitable[None]]]:
         """The message's type, the outcome, and how the message is settled after it."""
         try:
-            message = parse(delivery.body, self._max_bytes)
+            message = parse(delivery.body)
         except BadEnvelope as error:
             return "unknown", "dead", partial(delivery.reject_to_dead, error.code, error.reason)
         kind = message.header.type

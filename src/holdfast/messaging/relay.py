@@ -19,6 +19,8 @@ from holdfast.tasks import end_tasks
 
 T = TypeVar("T")
 _BROKER_GONE_SECONDS = 0.5
+#: The outbox is looked at so often where nothing gives notice.
+_POLL_SECONDS = 0.2
 
 
 class Relay:
@@ -26,7 +28,6 @@ class Relay:
         self,
         store: Store,
         broker: Broker,
-        poll_seconds: float,
         rng: random.Random,
         metrics: Metrics,
         log: Any,
@@ -34,7 +35,6 @@ class Relay:
         self._store = store
         self._broker = broker
         self._rng = rng
-        self._poll_seconds = poll_seconds
         self._metrics = metrics
         self._log = log
         self._woken = asyncio.Event()
@@ -75,7 +75,7 @@ class Relay:
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), self._poll_seconds)
+            await asyncio.wait_for(self._woken.wait(), _POLL_SECONDS)
         if not self._stopping:
             self._woken.clear()
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast.errors import NotAllowed
+from holdfast.settings import setting
+from holdfast.store.retention import INBOX_DAYS
 
 ZEROS = "0" * 64
 #: By how much a sender's clock may be ahead.
@@ -22,31 +24,35 @@ _AHEAD = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class MessageTrust:
-    """`key` is empty where none is set; `required`: what is not signed starts nothing; `memory`:
-    how long the id of a message that was taken is refused, None for ever."""
+    """With a key, what is not signed starts nothing. `memory`: how long the id of a message that
+    was taken is refused."""
 
-    key: str = ""
-    required: bool = False
-    memory: timedelta | None = None
+    key: str = setting(
+        "",
+        "Key shared with programs that send messages. With it, only signed messages are followed,"
+        " and they may name an owner.",
+        name="MESSAGE_KEY",
+        secret=True,
+        shown="none",
+    )
+    memory: timedelta = timedelta(days=INBOX_DAYS)
 
     def check(self, payload: bytes, signature: str | None, owner: str | None) -> None:
-        """Refuses a wrong signature, a missing one where it is required, and an owner's name that
+        """Refuses a wrong signature, a missing one where there is a key, and an owner's name that
         is not signed."""
         if signature is not None and not (self.key and _fits(self.key, payload, signature)):
             raise NotAllowed("the signature is wrong", "Sign it with HOLDFAST_MESSAGE_KEY.")
-        if signature is None and self.required:
-            raise NotAllowed("the message is not signed", "HOLDFAST_MESSAGE_SIGNATURES is on.")
+        if signature is None and self.key:
+            raise NotAllowed("the message is not signed", "Sign it with HOLDFAST_MESSAGE_KEY.")
         if signature is None and owner is not None:
             raise NotAllowed(
                 "only a signed message may name an owner",
-                "Sign it with HOLDFAST_MESSAGE_KEY, or leave `owner` out.",
+                "Set HOLDFAST_MESSAGE_KEY and sign it, or leave `owner` out.",
             )
 
     def check_age(self, created_at: datetime, now: datetime) -> None:
         """Of a signed message: anyone who has a copy could send it again when its id is
         forgotten. It is too old a little earlier, because the clocks of senders differ."""
-        if self.memory is None:
-            return
         ahead = min(_AHEAD, self.memory / 4)
         if not now - self.memory + ahead <= created_at <= now + ahead:
             raise NotAllowed(

@@ -26,6 +26,7 @@ from prometheus_client.exposition import choose_encoder
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import UserError
 from holdfast.observe.metrics import Metrics
+from holdfast.settings import setting
 
 #: None when the part is ready, else what is wrong with it
 Check = Callable[[], Awaitable[str | None]]
@@ -46,22 +47,38 @@ _NOT_FOUND: Answer = (
 
 
 @dataclass(frozen=True, slots=True)
-class MetricsAccess:
-    """Who can read `/metrics`: only with the token, unless it is open to all."""
+class HealthOptions:
+    """Where a process serves these, and who can read `/metrics`: only with the token."""
 
-    token: str = ""
-    is_open: bool = False
+    port: int | None = setting(
+        None,
+        "Port of `/healthz`, `/readyz` and `/metrics`; 0 picks a free one.",
+        0,
+        65535,
+        name="HEALTH_PORT",
+        shown="not served",
+    )
+    host: str = setting(
+        "127.0.0.1",
+        "Address of `/healthz`, `/readyz` and `/metrics`; use `0.0.0.0` in a container.",
+        name="HEALTH_HOST",
+    )
+    metrics_token: str = setting(
+        "",
+        "Token that `/metrics` requires: `Authorization: Bearer TOKEN`.",
+        kind="header",
+        secret=True,
+        shown="none",
+    )
+    stall_seconds: float = 30.0  # an event loop that is blocked for so long is not alive
 
     def allows(self, authorization: str) -> bool:
         kind, _, given = authorization.partition(" ")
-        fits = hmac.compare_digest(given.strip().encode(), self.token.encode())
-        return self.is_open or (bool(self.token) and kind.lower() == "bearer" and fits)
+        fits = hmac.compare_digest(given.strip().encode(), self.metrics_token.encode())
+        return bool(self.metrics_token) and kind.lower() == "bearer" and fits
 
 
-METRICS_HINT = (
-    "Send the token that HOLDFAST_METRICS_TOKEN sets (Authorization: Bearer TOKEN); "
-    "HOLDFAST_METRICS_OPEN=true opens it to all."
-)
+METRICS_HINT = "Send the token that HOLDFAST_METRICS_TOKEN sets (Authorization: Bearer TOKEN)."
 
 
 class Heartbeat:
@@ -111,18 +128,16 @@ class HealthServer:
         checks: Mapping[str, Check],
         loop: asyncio.AbstractEventLoop,
         *,
-        access: MetricsAccess | None = None,
-        host: str = "127.0.0.1",
-        stall_seconds: float = 30.0,
+        options: HealthOptions | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._metrics = metrics
-        self._access = access or MetricsAccess()
+        self._options = options or HealthOptions()
         self._checks = checks
         self._loop = loop
-        self._heartbeat = Heartbeat(loop, stall_seconds, clock or SystemClock())
+        self._heartbeat = Heartbeat(loop, self._options.stall_seconds, clock or SystemClock())
         self._draining = False
-        self._listener = _Listener(host, port, self.answer)
+        self._listener = _Listener(self._options.host, port, self.answer)
 
     @property
     def port(self) -> int:
@@ -148,7 +163,7 @@ class HealthServer:
                 body = {"ready": ready, "parts": parts}
                 return (200 if ready else 503), _JSON, orjson.dumps(body)
             case "/metrics":
-                if not self._access.allows(authorization):
+                if not self._options.allows(authorization):
                     return 401, _JSON, orjson.dumps({"error": "no token", "hint": METRICS_HINT})
                 encode, content_type = choose_encoder(accept)
                 return 200, content_type, encode(self._metrics.registry)

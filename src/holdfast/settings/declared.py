@@ -22,6 +22,7 @@ from holdfast.urls import (
 )
 
 PREFIX = "HOLDFAST_"
+_PER_SECOND = {"ms": 1000}
 
 
 def setting(
@@ -30,6 +31,8 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     *,
+    name: str | None = None,
+    unit: str | None = None,
     aliased: bool = False,
     alias: str | None = None,
     choices: tuple[str, ...] = (),
@@ -38,16 +41,20 @@ def setting(
     follows: str | None = None,
     shown: str | None = None,
 ) -> Any:
-    """A field of a group of settings: of `Settings`, or of an extension's options.
+    """A field of a frozen dataclass that is read from the environment: of a part of the core, or
+    of an extension's options.
 
-    `kind` is a key of KINDS where the annotation says too little. `aliased` reads it under its
-    field's name without the prefix too, `alias` under any other name. `follows` names a core
-    setting whose value is the default. `shown` documents a default that is worked out. A secret
-    is never printed.
+    `name` is its name without the prefix where the field is called otherwise. `unit` "ms" reads
+    milliseconds into a field of seconds. `kind` is a key of KINDS where the annotation says too
+    little. `aliased` reads it under its name without the prefix too, `alias` under any other name.
+    `follows` names a core setting whose value is the default. `shown` documents a default that is
+    worked out. A secret is never printed.
     """
     if follows is not None and shown is None:
         shown = f"that of `{PREFIX}{follows.upper()}`"
     about = {
+        "own_name": name,
+        "unit": unit,
         "help": help,
         "low": low,
         "high": high,
@@ -57,14 +64,16 @@ def setting(
         "kind": kind,
         "secret": secret,
         "follows": follows,
-        "shown": shown or f"`{_written(default)}`",
+        "shown": shown or f"`{_written(default, unit)}`",
     }
     if callable(default):
         return field(default_factory=default, repr=not secret, metadata=about)
     return field(default=default, repr=not secret, metadata=about)
 
 
-def _written(value: Any) -> str:
+def _written(value: Any, unit: str | None = None) -> str:
+    if unit is not None:
+        return f"{value * _PER_SECOND[unit]:g}"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -166,6 +175,8 @@ class Setting:
 
     field: str
     annotation: str
+    own_name: str | None
+    unit: str | None
     help: str
     low: float | None
     high: float | None
@@ -177,15 +188,21 @@ class Setting:
     follows: str | None
     shown: str
     prefix: str = PREFIX
+    part: str = ""
+
+    @property
+    def bare(self) -> str:
+        """Its name without the prefix."""
+        return self.own_name or self.field.upper()
 
     @property
     def name(self) -> str:
-        return self.prefix + self.field.upper()
+        return self.prefix + self.bare
 
     @property
     def also(self) -> str | None:
         """Its second name."""
-        return self.field.upper() if self.aliased else self.alias
+        return self.bare if self.aliased else self.alias
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -206,13 +223,22 @@ class Setting:
         # Written so that "nan", which compares false with everything, is refused.
         if self.low is not None and self.high is not None and not self.low <= value <= self.high:
             raise ValueError(text)
-        return value
+        return value if self.unit is None else value / _PER_SECOND[self.unit]
+
+    def value_in(self, options: Any) -> Any:
+        """Its value in the settings, or in the options of its extension."""
+        return getattr(getattr(options, self.part) if self.part else options, self.field)
+
+    def written_in(self, options: Any) -> str:
+        """The same as text, in the unit in which it is set."""
+        value = self.value_in(options)
+        return str(value) if self.unit is None else _written(value, self.unit)
 
 
-def declared_by(kind: type[Any], prefix: str = PREFIX) -> tuple[Setting, ...]:
+def declared_by(kind: type[Any], prefix: str = PREFIX, part: str = "") -> tuple[Setting, ...]:
     """The settings that a dataclass declares; its other fields are not read."""
     declared = tuple(
-        Setting(each.name, _annotation(each.type), prefix=prefix, **each.metadata)
+        Setting(each.name, _annotation(each.type), prefix=prefix, part=part, **each.metadata)
         for each in fields(kind)
         if "help" in each.metadata
     )

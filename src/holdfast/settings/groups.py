@@ -40,7 +40,7 @@ class Group:
         if self.kind is None:
             return None, []
         given: dict[str, Any] = {
-            each.field: getattr(core, each.follows) for each in self.settings if each.follows
+            each.field: core.value(each.follows) for each in self.settings if each.follows
         }
         problems: list[str] = []
         for each in self.settings:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.settings.core import HEADINGS, SETTINGS
+from collections.abc import Mapping, Sequence
+
 from holdfast.settings.declared import Setting
 from holdfast.settings.groups import Group
 
@@ -22,12 +23,11 @@ _TABLE_HEAD = [
 ]
 
 
-def core_page() -> str:
+def core_page(sections: Mapping[str, Sequence[Setting]]) -> str:
+    """The page of the settings under each heading."""
     lines = [_INTRODUCTION]
-    for each in SETTINGS:
-        if each.field in HEADINGS:
-            lines += ["", f"## {HEADINGS[each.field]}", "", *_TABLE_HEAD]
-        lines.append(_row(each))
+    for heading, settings in sections.items():
+        lines += ["", f"## {heading}", "", *_TABLE_HEAD, *map(_row, settings)]
     return "\n".join(lines) + "\n"
 
 

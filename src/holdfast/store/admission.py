@@ -18,6 +18,7 @@ from holdfast.errors import (
     UserError,
 )
 from holdfast.model import JobState, Lane
+from holdfast.settings import setting
 
 if TYPE_CHECKING:
     from holdfast.store.driver import Transaction
@@ -30,25 +31,39 @@ _ITEMS_HINT = "Wait until some are done, or ask an admin; HOLDFAST_QUOTA_ITEMS s
 
 
 @dataclass(frozen=True, slots=True)
-class BacklogBounds:
-    """How much may wait to be processed; None means no limit."""
-
-    items: int | None = None
-    seconds: float | None = None
-
-    @property
-    def none(self) -> bool:
-        return self.items is None and self.seconds is None
-
-
-@dataclass(frozen=True, slots=True)
 class JobRules:
-    """Values, not settings: the composition root reads those. None means no limit."""
+    """What every new job must obey; None means no limit."""
 
-    backfill_enabled: bool = True
-    max_items: int | None = None
-    max_items_per_source: int | None = None
-    backlog: BacklogBounds = BacklogBounds()
+    backfill_enabled: bool = setting(
+        True,
+        "`false` stops every backfill, like the kill switch, and refuses new ones.",
+        aliased=True,
+    )
+    max_items: int | None = setting(
+        None,
+        "Maximum number of new items in any job.",
+        1,
+        10**12,
+        name="MAX_URLS_PER_RUN",
+        aliased=True,
+        shown="no limit",
+    )
+    max_items_per_source: int | None = setting(
+        None,
+        "Maximum number of new items from one source in any job.",
+        1,
+        10**12,
+        name="MAX_URLS_PER_SOURCE",
+        aliased=True,
+        shown="no limit",
+    )
+    backlog_max_items: int | None = setting(
+        None,
+        "With more open items than this, sources wait and uploads are refused.",
+        1,
+        10**12,
+        shown="no limit",
+    )
 
 
 NO_RULES = JobRules()
@@ -72,7 +87,7 @@ async def admit(tx: Transaction, new: NewJob) -> NewJob:
     _refuse_backfill(rules, new.pipeline, new.lane)
     await _refuse_until_enabled(tx, new)
     await refuse_switched_off(tx, new.pipeline, [stream.source for stream in new.streams])
-    await _refuse_while_pressed(tx, rules.backlog)
+    await _refuse_while_pressed(tx, rules.backlog_max_items)
     await _refuse_beyond_quota(tx, new)
     return await _within_quota(tx, _capped(new, rules))
 
@@ -81,7 +96,7 @@ async def admit_records(tx: Transaction, pipeline: str) -> None:
     """Whether a standing job of the pipeline may be given records now. An application's own
     transaction does not ask: what it commits must not be lost."""
     await refuse_switched_off(tx, pipeline, ())
-    await _refuse_while_pressed(tx, tx.rules.backlog)
+    await _refuse_while_pressed(tx, tx.rules.backlog_max_items)
 
 
 async def within_items(tx: Transaction, owner_id: str, most: int) -> None:
@@ -177,11 +192,10 @@ async def _refuse_until_enabled(tx: Transaction, new: NewJob) -> None:
         )
 
 
-async def _refuse_while_pressed(tx: Transaction, bounds: BacklogBounds) -> None:
-    if bounds.none:
+async def _refuse_while_pressed(tx: Transaction, most: int | None) -> None:
+    if most is None:
         return
-    backlog = (await tx.fetch("backlog"))[0]
-    seconds = wait_for(bounds, int(backlog["items"]), float(backlog["seconds"]))
+    seconds = wait_for(most, int((await tx.fetch("backlog"))[0]["items"]))
     if seconds is not None:
         raise Throttled("too many items are waiting already", seconds, "Try again later.")
 
@@ -234,16 +248,11 @@ def require_table(options: Mapping[str, Any]) -> None:
         )
 
 
-def wait_for(bounds: BacklogBounds, items: int, seconds: float) -> int | None:
-    """Seconds to wait: the further above a limit, the longer. None while there is room."""
-    shares = [
-        present / bound
-        for present, bound in ((items, bounds.items), (seconds, bounds.seconds))
-        if bound is not None and present > bound
-    ]
-    if not shares:
+def wait_for(most: int, items: int) -> int | None:
+    """Seconds to wait: the further above the bound, the longer. None while there is room."""
+    if items <= most:
         return None
-    return min(_LONGEST_SECONDS, round(_SHORTEST_SECONDS * max(shares)))
+    return min(_LONGEST_SECONDS, round(_SHORTEST_SECONDS * items / most))
 
 
 def _capped(new: NewJob, rules: JobRules) -> NewJob:

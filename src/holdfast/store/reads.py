@@ -159,10 +159,9 @@ class Reads:
         rows = await self._database.fetch("count_dead_letters")
         return {row["pipeline"]: row["count"] for row in rows}
 
-    async def backlog(self) -> tuple[int, float]:
-        """Items that could be worked on now, and the seconds that the oldest has waited."""
-        row = (await self._database.fetch("backlog"))[0]
-        return int(row["items"]), float(row["seconds"])
+    async def backlog(self) -> int:
+        """Items that could be worked on now."""
+        return int((await self._database.fetch("backlog"))[0]["items"])
 
     async def kill_switches(self) -> list[dict[str, Any]]:
         return [fields_of(row) for row in await self._database.fetch("kill_switches")]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model import ItemStatus
+from holdfast.settings import setting
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.deletion import mark_file
@@ -17,22 +18,33 @@ from holdfast.store.samples import BUCKET_SECONDS, current_bucket
 _CHUNK = 1_000
 _DAY = 86_400.0
 _BY = "retention"
+#: How long keys of requests and ids of messages that were taken are known.
+INBOX_DAYS = 14.0
+
+
+def _days(name: str, help: str) -> Any:
+    return setting(None, help, 0.001, 36_500, name=f"RETAIN_{name}_DAYS", shown="no limit")
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Days, and for jobs also a number for each owner; None keeps everything."""
+    """Days; None keeps everything."""
 
-    jobs_days: float | None = None
-    jobs_count: int | None = None
-    items_days: float | None = None
-    attempts_days: float | None = None
-    decisions_days: float | None = None
-    samples_days: float | None = None
-    inbox_days: float | None = None
-    audit_days: float | None = None
-    files_days: float | None = None
-    exports_days: float | None = None
+    jobs_days: float | None = _days(
+        "JOBS", "Jobs that ended longer ago are deleted, except the last on each source."
+    )
+    items_days: float | None = _days(
+        "ITEMS",
+        "Finished items of standing jobs are deleted at this age, except those with a decision.",
+    )
+    audit_days: float | None = _days("AUDIT", "Age at which audit entries are deleted.")
+    files_days: float | None = _days(
+        "FILES", "Age at which stored files without a job are deleted."
+    )
+    exports_days: float | None = _days("EXPORTS", "Age at which exports are deleted.")
+    decisions_days: float = 90.0  # changes of the controllers
+    samples_days: float = 14.0  # figures for charts
+    inbox_days: float = INBOX_DAYS
 
 
 def ago(days: float) -> dict[str, Any]:
@@ -43,16 +55,9 @@ class RetentionRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def old_jobs(self, policies: Policies, limit: int) -> list[int]:
-        rows = []
-        if policies.jobs_days is not None:
-            rows += await self._database.fetch(
-                "old_jobs", {**ago(policies.jobs_days), "limit": limit}
-            )
-        if policies.jobs_count is not None:
-            count = {"count": policies.jobs_count, "limit": limit}
-            rows += await self._database.fetch("surplus_jobs", count)
-        return sorted({row["id"] for row in rows})
+    async def old_jobs(self, days: float, limit: int) -> list[int]:
+        rows = await self._database.fetch("old_jobs", {**ago(days), "limit": limit})
+        return [row["id"] for row in rows]
 
     async def old_items(self, days: float) -> list[OldItems]:
         """Where removing finished items of standing jobs begins: each job, each status."""
@@ -62,15 +67,6 @@ class RetentionRows:
     @verb
     async def remove_items(self, tx: Transaction, old: OldItems) -> Removed:
         return await remove_items(tx, old)
-
-    @verb
-    async def drop_old_attempts(self, tx: Transaction, days: float) -> int:
-        """A chunk of the earlier tries of items whose job ended so long ago."""
-        jobs = await tx.fetch("job_with_old_attempts", ago(days))
-        if not jobs:
-            return 0
-        chunk = {"job_id": jobs[0]["id"], "limit": _CHUNK}
-        return len(await tx.take("drop_old_attempts", chunk))
 
     @verb
     async def drop_old_decisions(self, tx: Transaction, days: float) -> int:

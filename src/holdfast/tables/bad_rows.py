@@ -30,8 +30,8 @@ def _refuse_too_many(reason: str, line: int, progress: Progress, options: TableO
     raise InputError(
         f"{bad:,} of the first {progress.row:,} rows cannot be read; the last of them, in line"
         f" {line:,}, {reason}.",
-        "Fix the file, or its encoding and delimiter, and start a new job. Or raise"
-        " HOLDFAST_MAX_BAD_ROWS and HOLDFAST_MAX_BAD_ROWS_SHARE and resume this one.",
+        "Fix the file, or its encoding and delimiter, and start a new job. If such rows"
+        " may be left out, raise HOLDFAST_MAX_BAD_ROWS and resume this one.",
     )
 
 

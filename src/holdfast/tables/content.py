@@ -107,7 +107,7 @@ class _Unpacked(io.RawIOBase):
         if self._count > limit:
             raise InputError(
                 f"{name} unpacks to more than {limit:,} bytes.",
-                "Split it, or raise HOLDFAST_MAX_UNPACKED_BYTES.",
+                "Split it.",
             )
         if self._count > _RATIO_FROM_BYTES and self._count > _MAX_RATIO * self._packed.tell():
             raise InputError(

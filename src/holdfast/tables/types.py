@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from holdfast.settings import setting
+
 NO_HEADER = 0
 
 
@@ -21,9 +23,21 @@ class TableOptions:
     header_row: int | None = None  # counted from 1; NO_HEADER: the first row is data
     max_cell_bytes: int = 10_000_000
     max_row_bytes: int = 20_000_000
-    max_workbook_bytes: int = 1_000_000_000  # memory for one sheet, and what its zip may unpack to
+    max_workbook_bytes: int = setting(
+        1_000_000_000,
+        "Maximum memory for reading one XLSX workbook, and its maximum unpacked size. Up to four"
+        " are read at once.",
+        200_000_000,
+        64 * 1024**3,
+    )
     max_unpacked_bytes: int = 100_000_000_000
-    max_bad_rows: int = 1_000
+    max_bad_rows: int = setting(
+        1_000,
+        "Most rows of one file that cannot be read. Each becomes an ERROR item; one more stops the"
+        " file.",
+        0,
+        10**12,
+    )
     max_bad_rows_share: float = 0.1
     marks_bad_rows: bool = False  # a list that we wrote: its rows may say that they are bad
 

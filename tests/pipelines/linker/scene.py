@@ -14,6 +14,7 @@ import structlog
 
 from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import load_settings
 from holdfast.console import open_console
 from holdfast.console.rulings import NewRuling
 from holdfast.engine.control import Control, JobFile, JobRequest
@@ -25,7 +26,6 @@ from holdfast.pipelines.linker.options import LinkerOptions, mapping_text
 from holdfast.pipelines.linker.pipeline import Linker
 from holdfast.pipelines.linker.projects import Project, ProjectRules, add_project
 from holdfast.rulings import RulingKind
-from holdfast.settings import load_settings
 from holdfast.store import Store
 from holdfast.tables.files import content_key, open_table
 from holdfast.tables.plan import reading_plan
@@ -36,9 +36,8 @@ HASTE = {
     "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
     "HOLDFAST_HTTP_USER_AGENT": AGENT,
     "HOLDFAST_SWEEP_SECONDS": "0.2",
-    "HOLDFAST_FLUSH_MS": "20",
-    "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0.05",
-    "HOLDFAST_RETRY_SOON_CAP_SECONDS": "0.1",
+    "HOLDFAST_FLUSH_SECONDS": "0.02",
+    "HOLDFAST_RETRY_BASE_SECONDS": "0.05",
 }
 OWNER = "tester"
 

@@ -14,6 +14,7 @@ import structlog
 
 from holdfast.cli.broker_composition import accepting, trusting
 from holdfast.clock import SystemClock
+from holdfast.configuration import load_settings
 from holdfast.consumers import BadMessage, ConsumerTools, Incoming
 from holdfast.messaging.signing import ZEROS, sign
 from holdfast.model import ItemStatus
@@ -21,7 +22,6 @@ from holdfast.pipelines import linker
 from holdfast.pipelines.linker.consuming import consumers
 from holdfast.pipelines.linker.projects import ProjectRules, add_project
 from holdfast.pipelines.linker.tasks import task_id
-from holdfast.settings import load_settings
 from tests.pipelines.linker.scene import OWNER, LinkerScene
 from tests.pipelines.linker.test_envelope import EXAMPLE
 

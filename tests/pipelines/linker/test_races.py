@@ -14,9 +14,9 @@ import pytest
 import structlog
 
 from holdfast.cli.composition import file_access
+from holdfast.configuration import load_settings
 from holdfast.engine.deletion import Deleter
 from holdfast.model import JobState
-from holdfast.settings import load_settings
 from tests.engine.one_worker import working
 from tests.pipelines.linker.entity_world import EntityWorld
 from tests.pipelines.linker.linker_site import LinkerSite

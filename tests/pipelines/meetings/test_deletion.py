@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.composition import retention_of
-from holdfast.settings import load_settings
+from holdfast.configuration import load_settings
 from tests.pipelines.meetings.site import Site, generated
 from tests.pipelines.meetings.town import Town
 from tests.store.deletion_scenarios import delete_all, traces_of

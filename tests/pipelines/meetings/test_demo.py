@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from holdfast.configuration import load_settings
 from holdfast.demo.part import Ask, Sample
 from holdfast.extension import installed
 from holdfast.pipelines.meetings.demo import DEMO, TOWNS
-from holdfast.settings import load_settings
 from holdfast.store import Store
 from tests.pipelines.meetings.town import Town
 from tests.pipelines.without_messages import no_messages

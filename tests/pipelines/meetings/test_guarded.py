@@ -13,11 +13,11 @@ import pytest
 
 from holdfast.api.app import create_app
 from holdfast.cli.api_parts import opened_parts
+from holdfast.configuration import load_settings
 from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
 from holdfast.pipelines.meetings.options import MeetingsOptions
 from holdfast.pipelines.meetings.web import PACK
-from holdfast.settings import load_settings
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.web.app import add_pages
 from tests.pipelines.meetings.town import Town

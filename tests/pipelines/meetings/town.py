@@ -11,12 +11,12 @@ import structlog
 from holdfast.cli.composition import worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.metrics import Metrics
 from holdfast.pipelines.meetings.options import MeetingsOptions
 from holdfast.pipelines.meetings.pipeline import Meetings
-from holdfast.settings import load_settings
 from holdfast.store import Store
 
 #: Short times: what is waited for comes at once or not at all.
@@ -24,9 +24,8 @@ HASTE = {
     "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
     "HOLDFAST_HTTP_OBEY_ROBOTS": "false",
     "HOLDFAST_SWEEP_SECONDS": "0.2",
-    "HOLDFAST_FLUSH_MS": "20",
-    "HOLDFAST_RETRY_SOON_CAP_SECONDS": "0.1",
-    "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0.05",
+    "HOLDFAST_FLUSH_SECONDS": "0.02",
+    "HOLDFAST_RETRY_BASE_SECONDS": "0.05",
 }
 
 

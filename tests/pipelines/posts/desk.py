@@ -12,6 +12,7 @@ import structlog
 
 from holdfast.cli.broker_composition import accepting
 from holdfast.clock import SystemClock
+from holdfast.configuration import load_settings
 from holdfast.consumers import ConsumerTools, Incoming, QueueConsumer
 from holdfast.engine.flag_values import FlagValues
 from holdfast.errors import NotThere
@@ -20,7 +21,6 @@ from holdfast.flags import ServedFlag
 from holdfast.pipelines.posts.consumers import consumers
 from holdfast.pipelines.posts.options import PostsOptions
 from holdfast.pipelines.posts.pipeline import Posts
-from holdfast.settings import load_settings
 from holdfast.store import Store
 from tests.engine.one_worker import work
 

@@ -21,10 +21,10 @@ from aio_pika.exceptions import ChannelNotFoundEntity
 from holdfast.cli.broker_composition import foreign_queues, opened_broker
 from holdfast.cli.composition import metrics_of
 from holdfast.cli.pipelines import load_pipeline
+from holdfast.configuration import Settings, load_settings
 from holdfast.engine.upkeep import every
 from holdfast.messaging.relay import Relay
 from holdfast.pipelines.posts.pipeline import Posts
-from holdfast.settings import Settings, load_settings
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 from tests.conftest import INCOMING
@@ -133,7 +133,7 @@ class Scene:
             foreign_queues(settings, self.store, {"posts": pipeline}, broker, metrics, log),
         ):
             if relays:
-                relay = Relay(self.store, broker, 0.05, random.Random(1), metrics, log)
+                relay = Relay(self.store, broker, random.Random(1), metrics, log)
 
                 async def tend() -> None:
                     await self.store.plans.tend(pipeline.tend)

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from holdfast.cli.references import declared_metrics
+from holdfast.configuration import SETTINGS
 from holdfast.extension import installed
-from holdfast.settings import SETTINGS, Group
+from holdfast.settings import Group
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "posts"
 DOCS = Path(__file__).parents[3] / "src/holdfast/pipelines/posts/docs"

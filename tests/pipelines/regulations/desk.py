@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import structlog
 from holdfast.cli.composition import file_access, worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
 from holdfast.engine.dry_discovery import dry_options
 from holdfast.engine.own_files import OwnFiles
@@ -24,7 +26,6 @@ from holdfast.observe.metrics import Metrics
 from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.options import RegulationsOptions
 from holdfast.pipelines.regulations.pipeline import Regulations
-from holdfast.settings import load_settings
 from holdfast.store import Store
 from tests.http_client import PublicNames
 from tests.pipelines.regulations.world import NAMES, PUBLIC_ADDRESS, SOURCES, RegulatoryWorld
@@ -32,9 +33,8 @@ from tests.pipelines.regulations.world import NAMES, PUBLIC_ADDRESS, SOURCES, Re
 #: Short times: what is waited for comes at once or not at all.
 HASTE = {
     "HOLDFAST_SWEEP_SECONDS": "0.2",
-    "HOLDFAST_FLUSH_MS": "20",
-    "HOLDFAST_RETRY_SOON_CAP_SECONDS": "0.1",
-    "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0.05",
+    "HOLDFAST_FLUSH_SECONDS": "0.02",
+    "HOLDFAST_RETRY_BASE_SECONDS": "0.05",
 }
 #: No delays, as the other tests are not about them.
 OPEN_GATES = "[source.gate]\nmin_delay_seconds = 0\nmax_delay_seconds = 0\nconcurrency = 8\n"
@@ -90,8 +90,9 @@ class Desk:
         request = {"sources": sources, **request}
         return (await self.control.request(self.pipeline, request)).job_ids
 
-    def worker(self, *, dry: bool = False, **settings: str) -> Worker:
+    def worker(self, *, dry: bool = False, gate_wait: float = 2.0, **settings: str) -> Worker:
         options = worker_options(load_settings({**HASTE, **self._settings, **settings}), None, True)
+        options = replace(options, gate_max_wait_seconds=gate_wait)
         parts = WorkerParts(
             self.store,
             worker_name(),
@@ -105,10 +106,10 @@ class Desk:
         options = dry_options(options) if dry else options
         return Worker(parts, {"regulations": self.pipeline}, options)
 
-    async def work(self, **settings: str) -> None:
+    async def work(self, gate_wait: float = 2.0, **settings: str) -> None:
         """Until no job of the pipeline is running any more."""
         async with asyncio.timeout(60):
-            await self.worker(**settings).run()
+            await self.worker(gate_wait=gate_wait, **settings).run()
 
     async def run(self, sources: str = "gazette", **request: Any) -> int:
         """Orders a run, works on it, and returns its job."""

@@ -22,7 +22,6 @@ from tests.world import redirect
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 GATE = "[source.gate]\nmin_delay_seconds = 0.04\nmax_delay_seconds = 0.05\nconcurrency = 1\n"
-IMPATIENT = {"HOLDFAST_GATE_MAX_WAIT_SECONDS": "0"}
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ async def test_walk_that_waits_after_every_request_reads_each_sitemap_once(slow_
         f"http://{GAZETTE}{world.issues[0].legacy(1)}"
     )
     (job_id,) = await slow_desk.order()
-    await slow_desk.work(**IMPATIENT)
+    await slow_desk.work(gate_wait=0.0)
     assert (await slow_desk.store.reads.job(job_id)).state is JobState.DONE
     assert (await slow_desk.counters(job_id)).done == 2
     assert answered_twice(world.visits) == []
@@ -55,7 +54,7 @@ async def test_walk_that_waits_after_every_request_reads_each_sitemap_once(slow_
 
 async def test_listing_that_waits_after_every_page_is_read_once(slow_desk: Desk) -> None:
     (job_id,) = await slow_desk.order("tax", date_from="2024-01-01")
-    await slow_desk.work(**IMPATIENT)
+    await slow_desk.work(gate_wait=0.0)
     assert (await slow_desk.store.reads.job(job_id)).state is JobState.DONE
     targets = [visit.request.target for visit in slow_desk.world.visits_to(TAX)]
     assert len(targets) == len(set(targets)) == 2 + TAX_PAGES  # robots.txt, and one page too many

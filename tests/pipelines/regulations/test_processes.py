@@ -69,7 +69,7 @@ class Office:
             "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
             "HOLDFAST_REGULATIONS_SOURCES": str(self.sources),
             "HOLDFAST_SWEEP_SECONDS": "0.5",
-            "HOLDFAST_FLUSH_MS": "20",
+            "HOLDFAST_FLUSH_SECONDS": "0.02",
             "HOLDFAST_LOCK_FLOOR_MS": "3000",
             "HOLDFAST_LOCK_CAP_MS": "3000",
         }

@@ -5,15 +5,15 @@ from __future__ import annotations
 from holdfast.clock import Clock
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
-from holdfast.store.admission import BacklogBounds, wait_for
+from holdfast.store.admission import wait_for
 
 _READ_SECONDS = 1.0
 
 
 class Backpressure:
-    def __init__(self, store: Store, bounds: BacklogBounds, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, store: Store, most: int | None, clock: Clock, metrics: Metrics) -> None:
         self._store = store
-        self._bounds = bounds
+        self._most = most
         self._clock = clock
         self._metrics = metrics
         self._read_at = -_READ_SECONDS
@@ -21,11 +21,10 @@ class Backpressure:
 
     async def wait_seconds(self) -> int | None:
         """Seconds to wait before bringing more; None while there is room. Read once a second."""
-        if self._bounds.none:
+        if self._most is None:
             return None
         if self._clock.monotonic() >= self._read_at + _READ_SECONDS:
             self._read_at = self._clock.monotonic()
-            items, seconds = await self._store.reads.backlog()
-            self._wait = wait_for(self._bounds, items, seconds)
+            self._wait = wait_for(self._most, await self._store.reads.backlog())
             self._metrics.backpressure.set(int(self._wait is not None))
         return self._wait

@@ -6,19 +6,26 @@ import math
 from dataclasses import dataclass
 
 from holdfast.engine.pace.controllers import Decision, Decisions, duration
+from holdfast.settings import setting
 
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyBounds:
-    """CONCURRENCY_MIN, CONCURRENCY_MAX, CONCURRENCY_START; a pipeline may narrow the first two.
+    """How many items at once; a pipeline may narrow the first two.
 
     `tolerance`: how many times the uncontended latency is accepted before the limit is reduced.
     `error_tolerance`: the share of 5xx and timeouts that is treated as background noise.
     """
 
-    minimum: int
-    maximum: int
-    start: int
+    minimum: int = 1
+    maximum: int = setting(
+        64,
+        "Maximum number of items that a worker processes at once.",
+        1,
+        10_000,
+        name="CONCURRENCY_MAX",
+    )
+    start: int = 8
     tolerance: float = 1.5
     smoothing: float = 0.2
     error_tolerance: float = 0.02

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.engine.pace.histogram import Ewma, LatencyHistogram
+from holdfast.settings import setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,53 @@ class Decisions:
         return changes
 
 
+_HOUR_MS = 3_600_000
+
+
 @dataclass(frozen=True, slots=True)
 class IngestBounds:
-    """INGEST_MIN_ROWS, INGEST_MAX_ROWS, INGEST_MAX_BATCH_BYTES, DB_P50_MS, DB_P95_MS."""
-
-    min_rows: int
-    max_rows: int
-    max_bytes: int
-    p50_seconds: float
-    p95_seconds: float
+    min_rows: int = setting(
+        256,
+        "Rows in the first batch of an ingest, and the minimum.",
+        1,
+        1_000_000,
+        name="INGEST_MIN_ROWS",
+        aliased=True,
+    )
+    max_rows: int = setting(
+        20_000,
+        "Maximum number of rows in a batch.",
+        1,
+        1_000_000,
+        name="INGEST_MAX_ROWS",
+        aliased=True,
+    )
+    max_bytes: int = setting(
+        8 * 1024**2,
+        "Maximum number of bytes in a batch.",
+        1024,
+        1024**3,
+        name="INGEST_MAX_BATCH_BYTES",
+        aliased=True,
+    )
+    p50_seconds: float = setting(
+        0.15,
+        "Batches are halved when their median time is longer.",
+        1,
+        _HOUR_MS,
+        name="DB_P50_MS",
+        unit="ms",
+        aliased=True,
+    )
+    p95_seconds: float = setting(
+        0.6,
+        "Batches are halved when the 95th percentile of their times is longer.",
+        1,
+        _HOUR_MS,
+        name="DB_P95_MS",
+        unit="ms",
+        aliased=True,
+    )
 
 
 _CALM = 0.8  # grow only below this share of the target: between it and the target, hold
@@ -155,17 +194,50 @@ class IngestPace:
 
 @dataclass(frozen=True, slots=True)
 class ClaimBounds:
-    """CLAIM_MIN, CLAIM_MAX, CLAIM_WARMUP, WORKER_TARGET_SLICE_MS, SAFETY_FACTOR,
-    PRESSURE_THRESHOLD, LOCK_FLOOR_MS, LOCK_CAP_MS."""
-
-    min_items: int
-    max_items: int
-    warmup_items: int
-    target_slice_seconds: float
-    safety: float
-    pressure_threshold: float
-    lock_floor_seconds: float
-    lock_cap_seconds: float
+    target_slice_seconds: float = setting(
+        5.0,
+        "Target duration of a slice of work.",
+        10,
+        _HOUR_MS,
+        name="WORKER_TARGET_SLICE_MS",
+        unit="ms",
+        aliased=True,
+    )
+    min_items: int = setting(
+        1, "Minimum number of items in a claim.", 1, 1_000_000, name="CLAIM_MIN", aliased=True
+    )
+    max_items: int = setting(
+        2000, "Maximum number of items in a claim.", 1, 1_000_000, name="CLAIM_MAX", aliased=True
+    )
+    safety: float = setting(
+        0.7,
+        "Share of the target slice that a claim should fill.",
+        0.01,
+        1,
+        name="SAFETY_FACTOR",
+        aliased=True,
+    )
+    lock_floor_seconds: float = setting(
+        20.0,
+        "A worker without a sign of life counts as lost after twice its p95 item time, but not"
+        " before this time.",
+        100,
+        24 * _HOUR_MS,
+        name="LOCK_FLOOR_MS",
+        unit="ms",
+        aliased=True,
+    )
+    lock_cap_seconds: float = setting(
+        120.0,
+        "A worker that is silent for this long counts as lost, however long its items take.",
+        100,
+        24 * _HOUR_MS,
+        name="LOCK_CAP_MS",
+        unit="ms",
+        aliased=True,
+    )
+    warmup_items: int = 64  # before anything is measured
+    pressure_threshold: float = 0.8  # of memory; above it, claims shrink
 
 
 _LEAST_ITEM_SECONDS = 1e-5  # no item costs the engine less; also keeps the division defined
@@ -244,10 +316,10 @@ class ClaimPace:
 
 @dataclass(frozen=True, slots=True)
 class SpacingBounds:
-    """ERROR_SPIKE_SHARE, RETRY_SPACING_MAX."""
+    """Above `spike_share` of failing tries, delays grow up to `max_multiplier` times."""
 
-    spike_share: float
-    max_multiplier: float
+    spike_share: float = 0.2
+    max_multiplier: float = 8.0
     window: int = 200
 
 

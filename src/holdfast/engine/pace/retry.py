@@ -8,23 +8,37 @@ from random import Random
 
 from holdfast.errors import ErrorCode, RetryClass
 from holdfast.pipeline import Backoff, Pipeline
+from holdfast.settings import setting
 
+_SOON = Backoff(1.0, 60.0)
+_LATER = Backoff(60.0, 3600.0)
+_THROTTLE = Backoff(5.0, 600.0)
+_NOT_FOUND = Backoff(5.0, 60.0, 0.5)  # looking again at once would find the same
 _MOST_DOUBLINGS = 30  # every cap is reached long before; keeps 2**n small
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how far apart each retry class is tried.
+    """How often and how far apart each retry class is tried; the delays are multiples of
+    `base_seconds`. Attempts include the first."""
 
-    `max_attempts_error` and `max_attempts_not_found` count all tries, including the first.
-    """
-
-    max_attempts_error: int
-    max_attempts_not_found: int
-    soon: Backoff
-    later: Backoff
-    throttle: Backoff
-    not_found: Backoff
+    max_attempts_error: int = setting(
+        5, "Attempts at an item whose errors can be retried.", 1, 1000, aliased=True
+    )
+    max_attempts_not_found: int = setting(
+        2, "Attempts at an item that is not found.", 1, 1000, aliased=True
+    )
+    base_seconds: float = setting(
+        1.0,
+        "First delay before retrying a temporary error; the other delays are multiples of it.",
+        0,
+        86_400,
+        name="RETRY_BASE_SECONDS",
+    )
+    soon: Backoff = _SOON
+    later: Backoff = _LATER
+    throttle: Backoff = _THROTTLE
+    not_found: Backoff = _NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +53,23 @@ class Verdict:
 
 def policy_of(pipeline: Pipeline, policy: RetryPolicy) -> RetryPolicy:
     """The settings' policy, with what the pipeline sets itself."""
-    own = pipeline.backoff
-    if own is None:
-        delays: dict[str, Backoff] = {}
-    elif isinstance(own, Mapping):
-        delays = dict(own)
-    else:
-        delays = {"soon": own, "later": own}
+    base, own = policy.base_seconds, pipeline.backoff
+    delays = {
+        kind: replace(backoff, base=backoff.base * base, cap=backoff.cap * base)
+        for kind, backoff in (
+            ("soon", policy.soon),
+            ("later", policy.later),
+            ("throttle", policy.throttle),
+            ("not_found", policy.not_found),
+        )
+    }
+    if isinstance(own, Mapping):
+        delays.update(own)
+    elif own is not None:
+        delays.update(soon=own, later=own)
     return replace(
         policy,
+        base_seconds=1.0,
         max_attempts_error=pipeline.max_attempts or policy.max_attempts_error,
         max_attempts_not_found=pipeline.max_attempts_not_found or policy.max_attempts_not_found,
         **delays,
@@ -96,10 +118,10 @@ def decide_not_found(
     return Verdict(True, delay, True, why)
 
 
-def source_delay(failures: int, cap: float, retry_after: float | None, rng: Random) -> float:
+def source_delay(failures: int, base: float, retry_after: float | None, rng: Random) -> float:
     """How long discovery waits after the source failed `failures` times before. Half of the
     backoff is random, so that streams which failed together do not return together."""
-    ceiling = _ceiling(1.0, cap, failures, 1.0)
+    ceiling = _ceiling(base, 60.0 * base, failures, 1.0)
     return max(0.0, retry_after or 0.0) + ceiling * rng.uniform(0.5, 1.0)
 
 

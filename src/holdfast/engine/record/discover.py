@@ -73,9 +73,9 @@ _ENDS = {
 class DiscoverLimits:
     max_input_bytes: int
     max_failures: int
-    page_seconds: float
-    retry_cap_seconds: float
+    retry_base_seconds: float
     ingest: IngestBounds  # of the pages of files
+    page_seconds: float = 300.0  # for a source to return one page
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,8 +386,8 @@ class _Walk:
             if retry is RetryClass.NEVER or not tries_left:
                 return await self._fail(problem)
         retry_after = getattr(problem, "retry_after", None)
-        cap = self._limits.retry_cap_seconds
-        delay = source_delay(failures, cap, retry_after, self._parts.rng)
+        base = self._limits.retry_base_seconds
+        delay = source_delay(failures, base, retry_after, self._parts.rng)
         text = _text(problem)
         if isinstance(problem, FilesGone):
             self._log.warning("files.gone", error=text)

@@ -30,6 +30,7 @@ from holdfast.errors import (
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import Item, ItemStatus, Job, Outcome
 from holdfast.pipeline import Context, Done, Facilities, Http, OpenGate, Pipeline
+from holdfast.settings import setting
 from holdfast.store.driver import Values
 from holdfast.store.storable import storable_text
 
@@ -41,9 +42,17 @@ _DONE = ItemStatus.DONE
 
 
 @dataclass(frozen=True, slots=True)
-class ExecuteLimits:
-    timeout_seconds: float
-    max_result_bytes: int
+class ItemOptions:
+    timeout_seconds: float = setting(
+        60.0,
+        "Time limit for one item, unless its pipeline sets one.",
+        0.01,
+        86_400,
+        name="ITEM_TIMEOUT_SECONDS",
+    )
+    threads: int = setting(32, "Threads per worker for plain `def` pipelines.", 1, 1000)
+    max_input_bytes: int = setting(10 * 1024**2, "Largest input of one item.", 1, 1024**3)
+    max_result_bytes: int = setting(10 * 1024**2, "Largest result of one item.", 1, 1024**3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class ExecuteParts:
     gates: OpenGate
     facilities: Callable[[Pipeline, Job], Facilities]
     retry: RetryPolicy
-    limits: ExecuteLimits
+    limits: ItemOptions
     threads: Threads
     clock: Clock
     rng: random.Random

@@ -33,15 +33,6 @@ _LOOK_SECONDS = (0.01, 0.5)
 _FAR_FROM_FULL = 2
 
 
-@dataclass(frozen=True, slots=True)
-class WorkLimits:
-    """At most `max_claim_bytes` of inputs in one claim."""
-
-    slice_seconds: float
-    max_claim_bytes: int
-    flush: FlushLimits
-
-
 class Look:
     """When to look for work without being told: 10 ms after a look that found some, then half as
     often each time, down to twice a second."""
@@ -70,7 +61,7 @@ class RunningParts:
 
     store: Store
     worker: str
-    limits: WorkLimits
+    flush: FlushLimits
     clock: Clock
     rng: random.Random
     pressure: Callable[[], float]
@@ -81,7 +72,7 @@ class Running:
     def __init__(self, parts: RunningParts, execute: Execute, pace: PipelinePace, log: Any) -> None:
         self._parts = parts
         self._store = parts.store
-        self._limits = parts.limits
+        self._flush = parts.flush
         self._clock = parts.clock
         self._pace = pace
         self.execute = execute
@@ -97,7 +88,7 @@ class Running:
         self.idle_since = parts.clock.monotonic()
         self.look = Look(parts.clock)
         self._low = pace.claim_size // 2
-        self._backlog = _BACKLOG_FLUSHES * max(parts.limits.flush.items, pace.claim_size)
+        self._backlog = _BACKLOG_FLUSHES * max(parts.flush.items, pace.claim_size)
         self._claiming: asyncio.Task[None] | None = None
         self._claimed_any = False
         self._heard = False  # of new items, since the last claim began
@@ -108,9 +99,7 @@ class Running:
         self._nothing_runs = asyncio.Event()
         self._nothing_runs.set()
         self._failure: BaseException | None = None
-        settling = SettleParts(
-            parts.store, parts.worker, parts.limits.flush, parts.clock, parts.rng
-        )
+        settling = SettleParts(parts.store, parts.worker, parts.flush, parts.clock, parts.rng)
         self._settler = Settler(settling, execute, pace, log)
         self._settling = asyncio.create_task(self._settle())
         self._settling.add_done_callback(partial(self._note_failure, "settle"))
@@ -156,7 +145,7 @@ class Running:
         self._heard = False
         size = self._pace.next_claim(self._parts.pressure())
         self._low = size // 2
-        self._backlog = _BACKLOG_FLUSHES * max(self._limits.flush.items, size)
+        self._backlog = _BACKLOG_FLUSHES * max(self._flush.items, size)
         job = self.execute.job
         worker = self._parts.worker
         with span("claim", job.trace, job_id=job.id, pipeline=job.pipeline, worker=worker) as trace:

@@ -21,6 +21,7 @@ from holdfast.errors import DatabaseGone, HoldfastError
 from holdfast.model import ItemStatus, Lease, Outcome
 from holdfast.observe.tracing import span
 from holdfast.pipeline import AS_ROW, Settled
+from holdfast.settings import setting
 from holdfast.store import Claimed, SaveFailed, Settlement, Store
 from holdfast.store.driver import Transaction
 
@@ -31,8 +32,16 @@ _BACKLOG_BYTES = 4 * _FLUSH_BYTES
 
 @dataclass(frozen=True, slots=True)
 class FlushLimits:
-    items: int
-    seconds: float
+    """Outcomes are written when so many are ready, or when one has waited so long."""
+
+    items: int = 1000
+    seconds: float = setting(
+        0.5,
+        "Outcomes are written when one has waited this long.",
+        0.001,
+        3600,
+        name="FLUSH_SECONDS",
+    )
 
 
 @dataclass(slots=True, eq=False)

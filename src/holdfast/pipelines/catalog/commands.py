@@ -24,6 +24,7 @@ from holdfast.cli.opening import (
     settings_from_environment,
 )
 from holdfast.cli.output import errors, print_json, print_table
+from holdfast.configuration import Settings
 from holdfast.errors import UserError
 from holdfast.pipelines.catalog import loading
 from holdfast.pipelines.catalog.accuracy.measuring import LISTS, Accuracy, Label, lists_in
@@ -38,7 +39,6 @@ from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.pipeline import rules_of
 from holdfast.pipelines.catalog.providers.json_api import FIELDS
 from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of, with_local
-from holdfast.settings import Settings
 from holdfast.tables.files import TableFile, open_table
 
 app = typer.Typer(no_args_is_help=True)

@@ -20,6 +20,7 @@ from holdfast.cli.pipelines import load_pipeline
 from holdfast.cli.run import run_request
 from holdfast.cli.run_job import Request, open_table
 from holdfast.cli.run_planned import make_change
+from holdfast.configuration import Settings
 from holdfast.errors import InputError, UserError
 from holdfast.pipelines.linker.entries import ColumnMapping, parse_mapping, read_mapping
 from holdfast.pipelines.linker.guessing import guess_mapping, mapping_sentences
@@ -37,7 +38,6 @@ from holdfast.pipelines.linker.quality import (
 from holdfast.pipelines.linker.quickstatements import Style
 from holdfast.pipelines.linker.reads import LinkerReads
 from holdfast.pipelines.linker.tasks import TaskState
-from holdfast.settings import Settings
 from holdfast.tables.files import content_key
 from holdfast.tables.writers import format_of
 

@@ -23,6 +23,7 @@ from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.own_files import pipeline_files
 from holdfast.cli.run_planned import PlannedRun, run_planned
 from holdfast.clock import SystemClock
+from holdfast.configuration import Settings
 from holdfast.model import Json, Lane, Standing
 from holdfast.orders import Start
 from holdfast.pipelines.regulations.options import PIPELINE
@@ -33,7 +34,6 @@ from holdfast.pipelines.regulations.sources import Source
 from holdfast.pipelines.regulations.sources_file import read_sources, shipped_sources
 from holdfast.pipelines.regulations.verifying import Report, verify
 from holdfast.pipelines.regulations.warc_export import warc_parts
-from holdfast.settings import Settings
 from holdfast.tables.writers import whole_file
 
 app = typer.Typer(no_args_is_help=True)

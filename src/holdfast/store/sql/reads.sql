@@ -104,9 +104,8 @@ from     schedules
 order by name;
 
 -- name: backlog
--- What running jobs could work on now, and for how long the oldest of it waits.
-select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0) as items,
-       coalesce(max(@seconds_since(r.since)), 0) as seconds
+-- What running jobs could work on now.
+select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0) as items
 from   ranges r
        join jobs j on j.id = r.job_id
 where  j.state = 'RUNNING' and r.available_at <= @now;

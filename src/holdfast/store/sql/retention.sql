@@ -13,35 +13,6 @@ where    @ended_job
 order by j.id
 limit    :limit;
 
--- name: surplus_jobs
--- Those beyond the newest of each owner.
-select   n.id
-from     (select j.id, row_number() over (partition by j.owner_id order by j.id desc) as number
-          from   jobs j
-          where  @ended_job) n
-where    n.number > :count
-order by n.id
-limit    :limit;
-
--- name: job_with_old_attempts
-select   j.id
-from     jobs j
-where    j.state in ('DONE', 'FAILED', 'CANCELLED') and j.finished_at <= @after(:ago)
-         and exists (select 1 from attempts a where a.job_id = j.id)
-limit    1;
-
--- name: drop_old_attempts
-delete from attempts
-where  job_id = :job_id
-       and seq in (select seq from attempts where job_id = :job_id order by seq limit :limit)
-returning seq;
-
--- name: count_old_attempts
-select count(*)
-from   jobs j
-       join attempts a on a.job_id = j.id
-where  j.state in ('DONE', 'FAILED', 'CANCELLED') and j.finished_at <= @after(:ago);
-
 -- name: drop_old_decisions
 delete from decisions
 where  id in (select id from decisions where at <= @after(:ago) order by id limit :limit)
