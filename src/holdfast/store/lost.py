@@ -19,8 +19,10 @@ async def free_all(tx: Transaction, worker: str) -> list[int]:
     name = {"worker": worker}
     held = [range_of(row) for row in await tx.fetch("leases_of_worker", name)]
     walks = await tx.take("drop_streams_of_worker", name)
-    for query in ("free_operations_of", "free_exports_of", "free_adapters_of", "drop_slots"):
-        await tx.run(query, name)
+    await tx.run("free_operations_of", name)
+    await tx.run("free_exports_of", name)
+    await tx.run("free_adapters_of", name)
+    await tx.run("drop_slots", name)
     await tx.run("drop_duties", {"holder": worker})
     await tx.run("end_transactions_of", name)
     freed = await _expire_all(tx, held)
