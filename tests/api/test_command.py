@@ -82,7 +82,7 @@ def test_server_killed_in_mid_ingest_continues_where_it_stopped(
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("point", ["create/committed", "answer_request/answer_request"])
+@pytest.mark.parametrize("point", ["create/committed", "answer_request/answer_key"])
 def test_server_killed_before_its_answer_makes_no_second_job(
     point: str, holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
 ) -> None:

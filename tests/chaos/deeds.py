@@ -31,6 +31,17 @@ def witness(seq: int) -> None:
         os.close(target)
 
 
+def block_once(flag: Path) -> None:
+    """The first that comes here keeps its process from doing anything else until the test lets it
+    go on."""
+    try:
+        flag.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    while not flag.with_suffix(".go").exists():
+        time.sleep(0.02)
+
+
 async def act(deed: str, attempt: int) -> None:
     name, _, value = deed.partition(":")
     match name:
@@ -43,6 +54,8 @@ async def act(deed: str, attempt: int) -> None:
                 await asyncio.sleep(0.02)
         case "block":
             time.sleep(float(value))
+        case "block_once":
+            block_once(Path(value))
         case "fail":
             raise Failed("VALIDATION_ERROR", "as its row says")
         case "miss":

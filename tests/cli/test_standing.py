@@ -15,7 +15,7 @@ from holdfast.cli.standing import add_batches, lines_of
 from holdfast.errors import DatabaseGone
 from holdfast.settings import load_settings
 from holdfast.store import NewJob, open_store
-from holdfast.store.messages import Messages
+from holdfast.store.enqueue import Additions
 from holdfast.tables.types import TableOptions
 from tests.cli.desk import UPPER, Desk
 from tests.store.checks import execute_at
@@ -223,17 +223,17 @@ async def test_batch_whose_reply_is_lost_is_added_once(
 ) -> None:
     store = await open_store(database_url)
     job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
-    accept, tries = Messages.accept_items, 0
+    enqueue, tries = Additions.enqueue, 0
 
-    async def lose_the_reply(self: Messages, *words: Any) -> Any:
+    async def lose_the_reply(self: Additions, *words: Any) -> Any:
         nonlocal tries
         tries += 1
-        enqueued = await accept(self, *words)
+        enqueued = await enqueue(self, *words)
         if tries == 1:
             raise DatabaseGone("the reply was lost")
         return enqueued
 
-    monkeypatch.setattr(Messages, "accept_items", lose_the_reply)
+    monkeypatch.setattr(Additions, "enqueue", lose_the_reply)
     settings = load_settings({"HOLDFAST_DATABASE_URL": database_url})
     await add_batches(settings, job_id, None, lambda _: iter([[{"n": 1}, {"n": 2}]]))
     assert tries == 2

@@ -80,7 +80,7 @@ async def _set_flag(store: Store, name: str) -> None:
 
 
 async def _begin(store: Store, name: str) -> None:
-    await open_console(store).idempotency.begin_request("ada", name, "same")
+    await store.taken_keys.begin_request("ada", name, "same")
 
 
 USER = ("users", "name", 1)
@@ -137,27 +137,21 @@ simple_scenario(
     1,
 )
 simple_scenario("set_flag", _set_flag, "flags", "name", 1)
-simple_scenario("begin_request", _begin, "requests", "key", 1)
+simple_scenario("begin_request", _begin, "taken_keys", "key", 1)
 simple_scenario(
     "renew_request",
-    lambda store, name: open_console(store).idempotency.renew_request("ada", name),
-    "requests", "key", 1, _begin,
+    lambda store, name: store.taken_keys.renew_request("ada", name),
+    "taken_keys", "key", 1, _begin,
 )  # fmt: skip
 simple_scenario(
     "answer_request",
-    lambda store, name: open_console(store).idempotency.answer_request("ada", name, 202, "{}"),
-    "requests", "key", 1, _begin,
+    lambda store, name: store.taken_keys.answer_request("ada", name, 202, "{}"),
+    "taken_keys", "key", 1, _begin,
 )  # fmt: skip
 simple_scenario(
     "drop_request",
-    lambda store, name: open_console(store).idempotency.drop_request("ada", name),
-    "requests", "key", 0, _begin,
-)  # fmt: skip
-simple_scenario(
-    "forget_requests",
-    lambda store, _: open_console(store).idempotency.forget_requests(),
-    "requests", "key", 1,
-    _begin,
+    lambda store, name: store.taken_keys.drop_request("ada", name),
+    "taken_keys", "key", 0, _begin,
 )  # fmt: skip
 simple_scenario(
     "order_gate",
@@ -279,7 +273,7 @@ class AddExport:
 class AddFileForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", f"file at {await store.jobs.now()}", "of this content")
-        assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
+        assert await store.taken_keys.begin_request(*request[:2], "same") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:
@@ -289,7 +283,7 @@ class AddFileForARequest:
 
     async def check(store: Store, request: RequestKey) -> None:
         made = await fetch(store, "select id from files where name = :name", name=request.key)
-        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same")
         assert answered is not None and [row[0] for row in made] == [answered.made]
         assert (answered.fingerprint, answered.content) == ("same", "of this content")
 
@@ -297,7 +291,7 @@ class AddFileForARequest:
 async def _job_and_request(store: Store, what: str) -> tuple[int, RequestKey]:
     job_id = await filled_job(store, 1)
     request = RequestKey("ada", f"{what} {job_id}")
-    assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
+    assert await store.taken_keys.begin_request(*request[:2], "same") is None
     return job_id, request
 
 
@@ -316,7 +310,7 @@ class AddExportForARequest:
     async def check(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
         made = await fetch(store, "select id from exports where job_id = :j", j=job_id)
-        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same")
         assert answered is not None and [row[0] for row in made] == [answered.made]
 
 
@@ -437,7 +431,7 @@ class AddOperationForARequest:
 
     async def check(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
-        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same")
         found = await open_console(store).operations.page(None, 200)
         made = [each.id for each in found if each.job_ids == (job_id,)]
         assert answered is not None and made == [answered.made]

@@ -19,7 +19,8 @@ from holdfast.store.queries import CORE_FOLDERS, load_queries
 STORE = Path(holdfast.store.__path__[0])
 #: Where the verbs of the kernel are: of jobs, records, work, workers, gates and messages.
 KERNEL = (
-    "jobs", "ingest", "enqueue", "leases", "outcomes", "workers", "gates", "messages", "counters",
+    "jobs", "ingest", "enqueue", "idempotency", "leases", "outcomes", "counters", "workers",
+    "gates", "messages",
 )  # fmt: skip
 _WRITTEN = re.compile(r"\b(?:insert into|delete from) (\w+)|\bupdate (\w+)\s+set\b")
 _LOCKED = re.compile(r"\bfrom\s+(\w+)[^;]*\bfor (?:no key update|key share|update|share)\b")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.engine.adding import Adding, Records
-from holdfast.engine.control import Control
+from holdfast.engine.adding import Adding
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Dedupe, Pipeline
@@ -40,7 +40,7 @@ def adding() -> Adding:
 @pytest.mark.parametrize("row", [5, None, "x", [1], {}, {"number": 5}, {"number": ["a"]}])
 def test_record_without_a_key_is_refused(row: Any) -> None:
     with pytest.raises(UserError):
-        adding().addition(JOB, Records([row]))
+        adding().addition(JOB, [row])
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,15 @@ def test_record_without_a_key_is_refused(row: Any) -> None:
 )
 def test_time_that_no_database_stores_is_refused(run_at: datetime) -> None:
     with pytest.raises(UserError, match="between the years"):
-        adding().addition(JOB, Records([{"number": "a"}], run_at=run_at))
+        adding().addition(JOB, [{"number": "a"}], run_at=run_at)
 
 
 async def test_long_key_is_stored_and_known_again(store: Store) -> None:
     """PostgreSQL's indexes refuse long values: the key is shortened, and still distinct."""
-    job_id, _ = await Control(store, "ada", structlog.get_logger()).open(Orders(), {})
+    job_id, _ = await Control(store, "ada", structlog.get_logger()).open(JobRequest(Orders()))
     job = await store.reads.job(job_id)
     rng = random.Random(1)
     number = "".join(rng.choices(string.ascii_letters, k=9000))
     rows = [{"number": number}, {"number": number[:-1]}, {"number": number}]
     added = Adding(store, {"orders": Orders()}, 100_000, structlog.get_logger())
-    assert (await added.add(job, Records(rows)))[1:] == (2, 1)
+    assert (await added.add(added.addition(job, rows)))[1:] == (2, 1)

@@ -15,9 +15,8 @@ from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import retention_of, upkeep_limits
 from holdfast.console.accounts import Role
-from holdfast.console.new_jobs import JobRequest
 from holdfast.console.person import Person
-from holdfast.engine.control import Caps, Control, NewUpload
+from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.engine.planning import planner_at_end
 from holdfast.engine.upkeep import Upkeep
 from holdfast.errors import HoldfastError, InputError, UserError
@@ -100,19 +99,19 @@ Door = Callable[[Scene, str], Awaitable[str | None]]
 
 
 async def command(scene: Scene, shelf: str) -> None:
-    await scene.control.start_discovery(scene.parts.pipelines["books"], {"shelf": shelf})
+    await scene.control.start(JobRequest(scene.parts.pipelines["books"], {"shelf": shelf}))
 
 
 async def api_or_page(scene: Scene, shelf: str) -> None:
-    await scene.parts.new_jobs.start(JobRequest("books", options={"shelf": shelf}), ROOT)
+    request = JobRequest(scene.parts.pipelines["books"], {"shelf": shelf})
+    await scene.parts.new_jobs.start(request, ROOT)
 
 
 async def upload(scene: Scene, shelf: str) -> None:
     path = scene.folder / "rows.csv"
     path.write_text("book\noak\n")
-    await scene.control.start_upload(
-        NewUpload(scene.parts.pipelines["books"], path.name, str(path), shelf)
-    )
+    file = JobFile(path.name, str(path), shelf)
+    await scene.control.start(JobRequest(scene.parts.pipelines["books"], file=file))
 
 
 async def plan(scene: Scene, shelf: str) -> None:
@@ -252,13 +251,20 @@ async def test_caps_bind_every_door(database_url: str, tmp_path: Path) -> None:
         )
         assert [tuple(row) for row in caps] == [(7, 3)]
         books = scene.parts.pipelines["books"]
-        for wanted in (Caps(8), Caps(7, 4)):
+        for wanted in ((8, None), (7, 4)):
             with pytest.raises(UserError, match="more than the limit"):
-                await scene.control.start_discovery(books, {"shelf": "more"}, caps=wanted)
+                await scene.control.start(_capped(books, "more", *wanted))
             with pytest.raises(UserError, match="more than the limit"):
-                await scene.control.resume(1, wanted)
-        fewer = await scene.control.start_discovery(books, {"shelf": "few"}, caps=Caps(2, 1))
+                await scene.control.resume(1, *wanted)
+        fewer = await scene.control.start(_capped(books, "few", 2, 1))
         assert (await scene.parts.store.reads.job(fewer)).max_items == 2
+
+
+def _capped(
+    pipeline: Pipeline, shelf: str, max_items: int, max_per_source: int | None
+) -> JobRequest:
+    caps = {"max_items": max_items, "max_per_source": max_per_source}
+    return JobRequest(pipeline, {"shelf": shelf}, **caps)
 
 
 @pytest.mark.parametrize("table", [7, "names", {"names": 7}, {"names": {"a": 7}}])

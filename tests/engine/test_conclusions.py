@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.planning import planner_at_end
 from holdfast.errors import PipelineError
 from holdfast.model import JobState, Page, Record
@@ -58,7 +58,7 @@ async def test_job_whose_conclusion_fails_is_failed_and_can_be_resumed(
 ) -> None:
     shelf, control = Shelf(), control_of(store)
     shelf.conclusion = mistake
-    job_id = await control.start_discovery(shelf, {})
+    job_id = await control.start(JobRequest(shelf))
     await work(store, shelf)
     job = await store.reads.job(job_id)
     assert job.state is JobState.FAILED and "`conclude` of the pipeline failed" in (job.error or "")
@@ -79,7 +79,7 @@ async def test_job_that_is_older_than_an_option_is_concluded_with_its_default(
         async def conclude(self, tx: Any, job: Any, standing: Any) -> Any:
             return Verified(job.options["pages"], 1, True)
 
-    job_id = await control_of(store).start_discovery(Shelf(), {})
+    job_id = await control_of(store).start(JobRequest(Shelf()))
     await work(store, Newer())
     assert (await store.reads.job(job_id)).state is JobState.DONE
 
@@ -104,4 +104,4 @@ async def test_source_that_is_not_text_is_an_error_of_the_pipeline(
     shelf = Shelf()
     shelf.sources = lambda options: [source]  # type: ignore[method-assign]
     with pytest.raises(PipelineError, match="not text"):
-        await control_of(store).start_discovery(shelf, {})
+        await control_of(store).start(JobRequest(shelf))

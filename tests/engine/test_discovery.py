@@ -12,7 +12,7 @@ import structlog
 from holdfast import Failed, NothingYet, Page, Pipeline, Record, Retry
 from holdfast.console import open_console
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import DiscoveryError
 from holdfast.model import JobState, StreamState
 from holdfast.store import Store
@@ -72,7 +72,7 @@ def failing(times: int, error: Exception) -> Walk:
 
 
 async def start(store: Store, made: Pipeline) -> int:
-    return await Control(store, "tester", structlog.get_logger()).start_discovery(made, {})
+    return await Control(store, "tester", structlog.get_logger()).start(JobRequest(made))
 
 
 async def state_of(store: Store, job_id: int) -> tuple[JobState, int, str | None]:
@@ -160,7 +160,7 @@ async def test_stream_that_follows_its_source_never_gives_up(
 @pytest.mark.parametrize("error", [KeyError("items"), DiscoveryError("a repeated cursor")])
 async def test_stream_of_a_standing_job_never_gives_up(store: Store, error: Exception) -> None:
     made = Follower(failing(8, error))
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(made, {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(made))
 
     async def both_are_done() -> bool:
         return await state_of(store, job_id) == (JobState.RUNNING, 2, None)

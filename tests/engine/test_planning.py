@@ -9,8 +9,7 @@ import pytest
 import structlog
 
 from holdfast import Dedupe, Gate, Lane, Mark, Page, Pipeline, Planned, Record, Start
-from holdfast.console import open_console
-from holdfast.engine.control import Control, Origin
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import PipelineError
 from holdfast.model import JobState
 from holdfast.store import Store
@@ -71,12 +70,12 @@ async def test_start_clears_the_marks_of_all_its_sources(store: Store) -> None:
 async def test_forced_pass_is_noted_under_the_key_of_its_request(store: Store) -> None:
     before = await order(store, "hill")
     await work(store, Stations())
-    requests = open_console(store).idempotency
+    requests = store.taken_keys
     assert await requests.begin_request("ada", "a key", "the request") is None
     control = Control(store, "tester", structlog.get_logger())
-    origin = Origin("", request=RequestKey("ada", "a key"))
+    request = JobRequest(Stations(), key=RequestKey("ada", "a key"))
     job = await store.reads.job(before)
-    [forced] = await control.force_full(Stations(), job, "hill", origin)
+    [forced] = await control.force_full(request, job, "hill")
     sent_again = await requests.begin_request("ada", "a key", "the request")
     assert sent_again is not None and sent_again.made == forced
 
@@ -114,7 +113,7 @@ async def test_version_of_a_record_decides_whether_it_changed(store: Store) -> N
 
     async def listed(version: str | None, note: str) -> int:
         made = Versions(version, note)
-        job_id = await control.start_discovery(made, {})
+        job_id = await control.start(JobRequest(made))
         await work(store, made)
         return (await store.reads.counters(job_id)).accepted
 

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from holdfast import Context, Page, Pipeline, Record, pipeline
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import GateWait, PipelineError
 from holdfast.model import ItemStatus, Json
 from holdfast.store import Store, open_store
@@ -68,7 +68,7 @@ async def test_discover_reads_its_own_tables(store: Store) -> None:
     await _make_names(store)
     demo = Demo()
     control = Control(store, "tester", structlog.get_logger())
-    job_id = await control.start_discovery(demo, {})
+    job_id = await control.start(JobRequest(demo))
     await work(store, demo)
     assert await _results(store, job_id) == [{"name": f"name {n}"} for n in range(3)]
 

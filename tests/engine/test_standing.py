@@ -9,7 +9,7 @@ import orjson
 import pytest
 import structlog
 
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import Retry, UnfitState
 from holdfast.model import JobState
 from holdfast.options import Option
@@ -33,7 +33,7 @@ async def test_a_worker_opens_declared_standing_jobs_once_and_ends_when_idle(
     store: Store,
 ) -> None:
     control = Control(store, "tester", structlog.get_logger())
-    job_id, _ = await control.open(Events(), {})
+    job_id, _ = await control.open(JobRequest(Events()))
     await work(store, Events())
     jobs = await fetch(store, "select id, owner_id, standing from jobs")
     assert jobs == [(job_id, "tester", 1)]
@@ -52,13 +52,13 @@ async def test_pipeline_that_gains_an_option_keeps_its_open_job(store: Store) ->
             return dict(ctx.options)
 
     control = Control(store, "tester", structlog.get_logger())
-    job_id, _ = await control.open(Before(), {"times": 3})
+    job_id, _ = await control.open(JobRequest(Before(), {"times": 3}))
     wanted: Any
     for wanted in ({}, {"times": 3}, {"loud": True}, {"times": "3", "loud": "yes"}):
-        assert await control.open(After(), wanted) == (job_id, False)
+        assert await control.open(JobRequest(After(), wanted)) == (job_id, False)
     for wanted in ({"times": 5}, {"times": 3, "loud": False}):
         with pytest.raises(UnfitState, match="different options"):
-            await control.open(After(), wanted)
+            await control.open(JobRequest(After(), wanted))
     await _enqueue(store, 1)
     await work(store, After())
     rows = await fetch(store, "select result from outcomes where job_id = :j", j=job_id)
@@ -80,7 +80,7 @@ async def test_two_workers_process_every_record_once(store: Store) -> None:
             begun.append(row["n"])
             return row
 
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Noted(), {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(Noted()))
     workers = [make_worker(store, Noted(), name) for name in ("one", "two")]
     running = [asyncio.create_task(worker.run()) for worker in workers]
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -96,7 +96,7 @@ async def test_two_workers_process_every_record_once(store: Store) -> None:
 
 
 async def test_a_dead_worker_delays_only_what_it_held(store: Store) -> None:
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Events(), {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(Events()))
     await _enqueue(store, 1, 2)
     held = await claim(store, job_id, worker="dead")
     await _enqueue(store, 3)
@@ -118,7 +118,7 @@ async def test_retry_of_a_record_starts_when_it_is_due(store: Store) -> None:
                 raise Retry(after=0.6)
             return row
 
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Retried(), {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(Retried()))
     worker = make_worker(store, Retried(), "one")
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(PATIENCE_SECONDS):

@@ -16,7 +16,7 @@ import structlog
 from holdfast.cli.composition import discover_limits, ingest_bounds
 from holdfast.clock import SystemClock
 from holdfast.console import open_console
-from holdfast.engine.control import Control, NewUpload
+from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone
@@ -47,9 +47,8 @@ async def upload(store: Store, path: Path, **settings_of_test: str) -> int:
     """Ingests the file as a job."""
     log, settings = structlog.get_logger(), load_settings(CALM | settings_of_test)
     key = content_key(path)
-    job_id = await Control(store, "tester", log).start_upload(
-        NewUpload(demo, path.name, str(path), key)
-    )
+    request = JobRequest(demo, file=JobFile(path.name, str(path), key))
+    job_id = await Control(store, "tester", log).start(request)
     clock, rng = SystemClock(), random.Random(1)
     walk = WalkParts(store, discover_limits(settings), clock, rng, Metrics(), log)
     parts = UploadParts(walk, ingest_bounds(settings))

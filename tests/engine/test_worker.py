@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from holdfast.clock import SystemClock
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.record.running import Look
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.store import Store, open_store
@@ -70,7 +70,7 @@ async def _while(condition: Callable[[], bool]) -> None:
 
 async def test_record_is_done_while_all_items_of_a_bulk_job_still_run(store: Store) -> None:
     bulk = await filled_job(store, 500)
-    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Events(), {})
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(JobRequest(Events()))
     slow = Slow()
     async with working(store, slow, Events()):
         await _while(lambda: slow.began < 8)

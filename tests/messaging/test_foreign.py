@@ -19,7 +19,7 @@ from aio_pika.exceptions import ChannelNotFoundEntity
 from holdfast import Pipeline, Record
 from holdfast.cli.broker_composition import accepting, returning
 from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer, Topic
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import FilesGone, PipelineError, Throttled
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.foreign import ForeignConsumer, ForeignQueue
@@ -64,7 +64,7 @@ class Desk:
 
     async def open(self) -> int:
         control = Control(self.store, "local", structlog.get_logger())
-        return (await control.open(Orders(), {}))[0]
+        return (await control.open(JobRequest(Orders())))[0]
 
     @asynccontextmanager
     async def reading(self, take: Any = take_orders, **options: Any) -> AsyncIterator[None]:
@@ -150,7 +150,7 @@ async def _read_out(desk: Desk) -> bool:
 
 
 async def _count(store: Store) -> int:
-    return len(await fetch(store, "select 1 from inbox"))
+    return len(await fetch(store, "select 1 from taken_keys"))
 
 
 @pytest.mark.parametrize(

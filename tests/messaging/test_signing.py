@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from holdfast.engine.adding import Adding
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import NotAllowed, NotThere
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.item_adds import ItemAdds
@@ -86,7 +86,7 @@ async def test_copy_of_a_signed_message_starts_nothing_when_the_inbox_has_forgot
 
 async def test_unsigned_records_go_to_no_standing_job_of_another_owner(store: Any) -> None:
     log, finding = structlog.get_logger(), Finding()
-    await Control(store, "ana", log).open(finding, {})
+    await Control(store, "ana", log).open(JobRequest(finding))
     adding = Adding(store, {"finding": finding}, 100_000, log)
     adds = ItemAdds(adding, MessageTrust(KEY), "local")
 

@@ -1,4 +1,4 @@
-"""The same for the verbs of messages: outbox, turns, inbox, dead letters, duties."""
+"""The same for the verbs of messages: outbox, turns, dead letters, duties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import Lane, SliceKind
 from holdfast.store import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
-from holdfast.store.messages import Filled
+from holdfast.store.enqueue import Addition
+from holdfast.store.idempotency import MessageKey
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario
@@ -145,7 +146,7 @@ class AcceptJob:
     async def act(store: Store, message_id: str) -> None:
         streams = [NewStream(f"site {message_id}", "fingerprint")]
         new = NewJob("demo", message_id, streams, lane=Lane.BACKFILL)
-        await store.messages.accept_job(message_id, "job.start", new)
+        await store.messages.accept_job(MessageKey(message_id, "job.start"), new)
 
     async def check(store: Store, message_id: str) -> None:
         jobs = await fetch(store, "select id from jobs where name = :n", n=message_id)
@@ -166,7 +167,7 @@ class AcceptJobOnASourceWalkedBefore:
     check = AcceptJob.check
 
 
-@scenario("accept_records")
+@scenario("enqueue")
 class AcceptRecords:
     """Makes a job that reads two sources: one is new, one was read before."""
 
@@ -179,14 +180,15 @@ class AcceptRecords:
         return message_id
 
     async def act(store: Store, message_id: str) -> None:
-        async def fill(tx: Any) -> Filled:
+        async def fill(tx: Any) -> Addition:
             streams = [NewStream("new", "v1"), NewStream("before", "v1")]
             new = NewJob(
                 message_id, "standing", streams, lane=Lane.EVENT, standing=True, topic="topic"
             )
-            return Filled(new, [NewItem('{"n": 1}')], opens=True)
+            items = [NewItem('{"n": 1}')]
+            return Addition(message_id, "local", items, topic="topic", opens=new)
 
-        await store.messages.accept_records(message_id, "orders", fill)
+        await store.additions.enqueue(fill, MessageKey(message_id, "orders"))
 
     async def check(store: Store, message_id: str) -> None:
         sql = "select id from jobs where pipeline = :p and topic = 'topic'"
@@ -223,19 +225,19 @@ class ReturnMessage:
         assert await fetch(store, sql, m=message_id) == [("", "theirs")]
 
 
-@scenario("forget_messages")
-class ForgetMessages:
+@scenario("forget_keys")
+class ForgetKeys:
     async def prepare(store: Store) -> str:
         message_id = str(uuid4())
         await AcceptJob.act(store, message_id)
-        await execute(store, "update inbox set at = '2020-01-01T00:00:00.000Z'")
+        await execute(store, "update taken_keys set at = '2020-01-01T00:00:00.000Z'")
         return message_id
 
     async def act(store: Store, message_id: str) -> None:
-        await store.messages.forget_messages(14 * 86400.0)
+        await store.taken_keys.forget_keys(14 * 86400.0)
 
     async def check(store: Store, message_id: str) -> None:
-        assert not await fetch(store, "select 1 from inbox")
+        assert not await fetch(store, "select 1 from taken_keys")
 
 
 async def _dead_turn(store: Store) -> tuple[int, str]:

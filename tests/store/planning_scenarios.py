@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast.console import open_console
 from holdfast.errors import UnfitState
 from holdfast.model import Job, JobState, Standing
 from holdfast.orders import (
@@ -118,7 +117,7 @@ async def _sources(store: Store) -> Sources:
 class Plan:
     async def prepare(store: Store) -> Sources:
         sources = await _sources(store)
-        await open_console(store).idempotency.begin_request("ada", sources.new, "a request")
+        await store.taken_keys.begin_request("ada", sources.new, "a request")
         return sources
 
     async def act(store: Store, sources: Sources) -> None:
@@ -128,7 +127,7 @@ class Plan:
 
     async def check(store: Store, sources: Sources) -> None:
         await sources.check(store)
-        again = await open_console(store).idempotency.begin_request("ada", sources.new, "a request")
+        again = await store.taken_keys.begin_request("ada", sources.new, "a request")
         assert again is not None and again.made is not None
 
 

@@ -6,13 +6,12 @@ from contextlib import suppress
 from hashlib import sha256
 from uuid import UUID
 
-from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.counters import add_counts
 from holdfast.store.enqueue import Addition, new_item
-from holdfast.store.idempotency import RequestKey
+from holdfast.store.idempotency import MessageKey, RequestKey
 from tests.store.checks import (
     assert_sound,
     fetch,
@@ -45,7 +44,7 @@ class Open:
 class OpenForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", str(await store.jobs.now()))
-        assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
+        assert await store.taken_keys.begin_request(*request[:2], "same") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:
@@ -55,7 +54,7 @@ class OpenForARequest:
 
     async def check(store: Store, request: RequestKey) -> None:
         made = await fetch(store, "select id from jobs where pipeline = :p", p=request.key)
-        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same")
         assert answered is not None and [row[0] for row in made] == [answered.made]
 
 
@@ -118,7 +117,7 @@ class EnqueueForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", str(await store.jobs.now()))
         await store.jobs.open(NewJob(request.key, request.key, [], standing=True), "tester")
-        assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
+        assert await store.taken_keys.begin_request(*request[:2], "same") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:
@@ -147,9 +146,9 @@ class EnqueueAKeyWhoseItemFailed:
         assert (await store.reads.counters(jobs[0][0])).accepted == 4
 
 
-@scenario("accept_items")
+@scenario("enqueue")
 class AcceptItems:
-    """The inbox makes a message that comes again harmless."""
+    """Its key makes a message that comes again harmless."""
 
     async def prepare(store: Store) -> str:
         return await EnqueueAKeyWhoseItemFailed.prepare(store)
@@ -158,7 +157,7 @@ class AcceptItems:
         for number, key in enumerate((None, "new", "new", "0")):
             addition = Addition(pipeline, "", [new_item({"n": 0}, key and f"{pipeline} {key}")])
             message_id = str(UUID(bytes=sha256(f"{pipeline} {number}".encode()).digest()[:16]))
-            await store.messages.accept_items(message_id, "items.add", addition)
+            await store.additions.enqueue(addition, MessageKey(message_id, "items.add"))
 
     async def check(store: Store, pipeline: str) -> None:
         jobs = await fetch(store, "select id from jobs where pipeline = :p", p=pipeline)

@@ -14,6 +14,7 @@ from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, Lane, SliceKind
 from holdfast.store import NewJob, NewStream, OutboxRow, Store, open_store
+from holdfast.store.idempotency import MessageKey
 from holdfast.store.messages import Relayed
 from tests.store.checks import (
     MEGABYTES,
@@ -302,9 +303,9 @@ async def test_relay_that_dies_after_sending_sends_again(store: Store) -> None:
 async def test_order_by_message_starts_one_job(store: Store) -> None:
     message_id = str(uuid4())
     new = NewJob("demo", "ordered", [NewStream("site", "v1")], lane=Lane.BACKFILL)
-    first = await store.messages.accept_job(message_id, "job.start", new)
+    first = await store.messages.accept_job(MessageKey(message_id, "job.start"), new)
     assert first is not None
-    assert await store.messages.accept_job(message_id, "job.start", new) is None
+    assert await store.messages.accept_job(MessageKey(message_id, "job.start"), new) is None
 
 
 async def test_replayed_message_keeps_its_first_error_and_its_history(store: Store) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from holdfast.store import DecisionRow, NewJob, Store, open_store
 from holdfast.store.enqueue import Addition, new_item
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.gates import Passes, Want
+from holdfast.store.idempotency import MessageKey, RequestKey
 from holdfast.store.migrate import (
     CORE,
     BranchStatus,
@@ -56,9 +58,9 @@ from tests.store.test_upkeep import FUTURE
 TABLES = {
     "jobs", "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams",
     "stream_pages", "gates", "gate_holds", "kill_switches", "workers", "schedules",
-    "dead_letters", "decisions", "audit", "outbox", "turns", "inbox", "duties",
-    "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
-    "files", "exports", "operations", "samples",
+    "dead_letters", "decisions", "audit", "outbox", "turns", "duties",
+    "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags",
+    "taken_keys", "files", "exports", "operations", "samples",
     "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
     "cache", "rulings", "gate_minutes", "gate_uses", "adapters", "adapter_files",
 }  # fmt: skip
@@ -84,7 +86,7 @@ async def _fill(url: str) -> None:
     await store.workers.add_worker("one", "host", 1, [])
     await store.schedules.set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)
     await store.messages.relay(sent)
-    await store.messages.accept_job("m-1", "job.start", NewJob("demo", "ordered", []))
+    await store.messages.accept_job(MessageKey("m-1", "job.start"), NewJob("demo", "ordered", []))
     await store.messages.keep_dead(dead("m-2", job_id))
     await filled_job(store, 1)
     await store.jobs.open(NewJob("events", "events", [], standing=True), "tester")
@@ -111,7 +113,7 @@ async def _fill_people(store: Store, job_id: int) -> None:
     await execute(store, pruning)
     await open_console(store).secrets.secret("signing", "fresh")
     await store.flags.set_flag("ingest", False, "tester")
-    await open_console(store).idempotency.begin_request("ada", "key", "same")
+    await store.taken_keys.begin_request("ada", "key", "same")
     await open_console(store).files.add_file(
         NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {})
     )
@@ -197,6 +199,32 @@ def test_down_while_a_standing_job_is_deleted_beside_another(core_url: str) -> N
     assert _status(core_url).current == "0024"
     upgrade(core_url, CORE)
     asyncio.run(_use(core_url))
+
+
+def test_keys_of_requests_and_messages_survive_down_and_up(core_url: str) -> None:
+    async def taken(fill: bool) -> list[tuple[Any, ...]]:
+        store = await open_store(core_url)
+        if fill:
+            for key in ("begun", "made", "answered"):
+                await store.taken_keys.begin_request("ada", key, "digest")
+            job = NewJob("demo", "made", [], request=RequestKey("ada", "made", "of this file"))
+            await store.jobs.create(job, "ada")
+            await store.taken_keys.answer_request("ada", "answered", 201, '{"id": 7}')
+            await store.messages.accept_job(MessageKey("m-1", "job.start"), job)
+        sql = "select owner_id, key, fingerprint, content, status, body, at from taken_keys"
+        rows = await fetch(store, f"{sql} order by owner_id, key")
+        sent_again = MessageKey("m-1", "job.start"), NewJob("demo", "sent again", [])
+        assert await store.messages.accept_job(*sent_again) is None
+        made = await store.taken_keys.begin_request("ada", "made", "digest")
+        await store.close()
+        assert made is not None and (made.made, made.content) == (1, "of this file")
+        return [tuple(row) for row in rows]
+
+    before = asyncio.run(taken(fill=True))
+    assert len(before) == 4
+    downgrade(core_url, CORE, "0028")
+    upgrade(core_url, CORE)
+    assert asyncio.run(taken(fill=False)) == before
 
 
 def test_upgrade_of_a_current_database_changes_nothing(core_url: str) -> None:

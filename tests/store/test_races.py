@@ -14,6 +14,7 @@ from holdfast.pipeline import Dedupe
 from holdfast.store import NewJob, Store, StreamLease
 from holdfast.store.chunks import FinishedItems
 from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.idempotency import MessageKey
 from tests.store.checks import (
     assert_sound,
     audit_of,
@@ -323,6 +324,37 @@ async def test_other_content_of_a_key_that_another_transaction_just_added_is_not
             assert (await mine)[1:] == (accepted, 1 - accepted)
     await assert_sound(store, job_id)
     assert await work_off(store, job_id) == 3
+
+
+async def test_message_that_comes_to_two_workers_at_once_is_taken_by_one(
+    store: Store, database_url: str
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    key = MessageKey("m-1", "items.add")
+
+    def take(other: Store) -> Any:
+        return other.additions.enqueue(Addition("events", "", [new_item({"n": 1})]), key)
+
+    async with stopped(database_url, "enqueue", "commit", take) as other:
+        mine = asyncio.ensure_future(take(store))
+        await until_blocked(store, mine)
+        assert await other.go_on() == (job_id, 1, 0)
+        assert await mine is None
+    assert (await store.reads.counters(job_id)).accepted == 1
+
+
+async def test_message_of_a_worker_that_fails_is_taken_by_the_next(
+    store: Store, database_url: str
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    key, addition = MessageKey("m-1", "items.add"), Addition("events", "", [new_item({"n": 1})])
+
+    async def fail(tx: Any) -> Addition:
+        raise UserError("no")
+
+    with pytest.raises(UserError):
+        await store.additions.enqueue(fail, key)
+    assert await store.additions.enqueue(addition, key) == (job_id, 1, 0)
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)

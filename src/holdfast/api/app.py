@@ -127,7 +127,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_LOOK_SECONDS, parts.feed.read, log, "live"),
         every(_COUNT_SECONDS, parts.item_lists.measure_pending, log, "pending items"),
         every(_CLEAN_UP_SECONDS, console.people.forget_expired, log, "sessions"),
-        every(_CLEAN_UP_SECONDS, console.idempotency.forget_requests, log, "requests"),
         every(_CLEAN_UP_SECONDS, clear_leftovers, log, "leftovers"),
     ]
     # Several, so that a place that answers slowly does not keep all others waiting.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 import orjson
@@ -12,6 +13,7 @@ from pydantic import Field, ValidationError
 from holdfast.api.problems import Malformed, WrongType
 from holdfast.api.shapes import Id, Shape, Text
 from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS
+from holdfast.console.new_jobs import FileChoice
 from holdfast.errors import UserError
 
 S = TypeVar("S", bound=Shape)
@@ -57,6 +59,16 @@ class FileInput(Shape):
         given = (self.file_id, self.path, self.bucket_key, *others)
         if sum(value is not None for value in given) > 1:
             raise UserError(f"give only one of {names}")
+
+
+def choice_of(body: FileInput, file_ids: Sequence[int] = ()) -> FileChoice:
+    return FileChoice(
+        file_ids if body.file_id is None else [body.file_id],
+        path=body.path,
+        bucket_key=body.bucket_key,
+        table=body.table,
+        columns=body.columns,
+    )
 
 
 async def json_of(request: Request) -> Any:

@@ -15,10 +15,9 @@ from fastapi.routing import APIRoute
 from holdfast.api.identity import find_person, parts_of
 from holdfast.api.multipart import received_form
 from holdfast.api.problems import Malformed
-from holdfast.console.idempotency import Answered, Idempotency
 from holdfast.console.person import Person
 from holdfast.errors import DatabaseGone, UnfitState, UserError
-from holdfast.store.idempotency import RequestKey
+from holdfast.store.idempotency import RequestKey, Taken, TakenKeys
 from holdfast.tasks import end_tasks
 
 __all__ = ["IdempotentRoute", "RequestKey", "request_key"]
@@ -31,7 +30,7 @@ _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class IdempotentRoute(APIRoute):
-    """A route whose POST accepts an idempotency key; keys are kept for a day, per person."""
+    """A route whose POST accepts an idempotency key of a person."""
 
     def get_route_handler(self) -> _Handler:
         handler = super().get_route_handler()
@@ -50,21 +49,21 @@ class IdempotentRoute(APIRoute):
     async def _answer(
         self, handler: _Handler, request: Request, person: Person, key: str
     ) -> Response:
-        table = parts_of(request).console.idempotency
+        table = parts_of(request).store.taken_keys
         fingerprint = await _fingerprint(request)
         before = await table.begin_request(person.name, key, fingerprint)
         if before is None:
             return await _carry_out(handler, request, table, RequestKey(person.name, key))
         if not await _is_same(request, before, fingerprint):
             raise UserError(f"this {HEADER} was used for another request", "Use a new key.")
-        if before.made is not None:
-            body = await self.describe(request, person, before.made)
-            return _replayed(self.status_code or 200, body)
-        if before.status is None:
+        if before.status is not None:
+            return _replayed(before.status, before.body or "")
+        if before.made is None:
             raise UnfitState(
                 "a request with this key is still being processed", "Try again in a moment."
             )
-        return _replayed(before.status, before.body or "")
+        body = await self.describe(request, person, before.made)
+        return _replayed(self.status_code or 200, body)
 
     async def describe(self, request: Request, person: Person, made: int) -> str:
         """The response body for what an earlier request made, if its own response was lost."""
@@ -83,7 +82,7 @@ def _replayed(status: int, body: str) -> Response:
 
 
 async def _carry_out(
-    handler: _Handler, request: Request, table: Idempotency, key: RequestKey
+    handler: _Handler, request: Request, table: TakenKeys, key: RequestKey
 ) -> Response:
     """A failed request had no effect, so the same key may be tried again."""
     request.state.request_key = key
@@ -100,7 +99,7 @@ async def _carry_out(
     return response
 
 
-async def _renew(table: Idempotency, key: RequestKey) -> None:
+async def _renew(table: TakenKeys, key: RequestKey) -> None:
     """An upload may take long."""
     while True:
         await asyncio.sleep(_RENEW_SECONDS)
@@ -108,7 +107,7 @@ async def _renew(table: Idempotency, key: RequestKey) -> None:
             await table.renew_request(*key[:2])
 
 
-async def _is_same(request: Request, before: Answered, fingerprint: str) -> bool:
+async def _is_same(request: Request, before: Taken, fingerprint: str) -> bool:
     """A form is read for this only if one with its key and length came before."""
     if before.fingerprint != fingerprint:
         return False

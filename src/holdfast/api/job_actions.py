@@ -17,7 +17,6 @@ from holdfast.api.shapes import Counts, Id, JobShape, Shape, Text
 from holdfast.console.bulk import BulkRequest
 from holdfast.console.items import ItemFilter
 from holdfast.console.person import Person
-from holdfast.engine.control import Caps
 from holdfast.errors import Throttled, UnfitState, UserError
 from holdfast.model import ItemStatus, Job, JobState
 
@@ -128,8 +127,8 @@ async def resume(
     job: ScopedJob, person: Operator, parts: PartsOf, body: Resume = _NO_CHANGE
 ) -> JobShape:
     """After a pause, after a failed discovery, or beyond a cap that is raised."""
-    caps, quota = Caps(body.max_items, body.max_per_source), parts.console.quotas.of_jobs
-    await parts.control(person.name).resume(job.id, caps, quota)
+    control, quota = parts.control(person.name), parts.console.quotas.of_jobs
+    await control.resume(job.id, body.max_items, body.max_per_source, quota)
     return await _described(job, person, parts)
 
 

@@ -16,6 +16,7 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.file_inputs import (
     TABLE_FIELDS,
     FileInput,
+    choice_of,
     form_fields,
     json_of,
     neither_json_nor_form,
@@ -28,10 +29,10 @@ from holdfast.api.shapes import Counts, Id, JobList, JobShape, Name, Shape, Why
 from holdfast.console.feature_flags import Flag
 from holdfast.console.jobs import CountedJob, states_of
 from holdfast.console.live import Rates
-from holdfast.console.new_jobs import JobRequest as JobRequest
+from holdfast.console.new_jobs import FileChoice as FileChoice
 from holdfast.console.person import Person
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Caps
+from holdfast.engine.control import JobRequest as JobRequest
 from holdfast.errors import UserError, error_code
 from holdfast.model import Job, is_idle
 
@@ -48,7 +49,7 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=_JobRoute)
 _COUNTS = tuple(Counts.model_fields)
 
 
-class NewJob(FileInput):
+class JobBody(FileInput):
     pipeline: Name = Field(examples=["prices"])
     file_ids: list[Id] = Field(
         default=[], max_length=1000, description="Stored images; each becomes an item."
@@ -74,7 +75,7 @@ _JOB_BODY = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": NewJob.model_json_schema(by_alias=True)},
+            "application/json": {"schema": JobBody.model_json_schema(by_alias=True)},
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
@@ -149,8 +150,8 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
     that the pipeline finds itself. Responds when the job is stored; its rows are then ingested in
     the background, even if the server restarts. Also opens a standing job, which is given its
     records later."""
-    async with _job_request(request, parts) as job_request:
-        job_id = await parts.new_jobs.start(job_request, person)
+    async with _job_request(request, parts) as (asked, choice):
+        job_id = await parts.new_jobs.start(asked, person, choice)
     return await describe_job(await parts.console.jobs.job(job_id, None), person, parts)
 
 
@@ -244,36 +245,36 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
 
 
 @asynccontextmanager
-async def _job_request(request: Request, parts: Parts) -> AsyncIterator[JobRequest]:
+async def _job_request(
+    request: Request, parts: Parts
+) -> AsyncIterator[tuple[JobRequest, FileChoice]]:
     """From JSON, or from a form with a file."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        yield _from_body(validated(NewJob, await json_of(request)), request)
+        body = validated(JobBody, await json_of(request))
+        yield _asked(body, request, parts), choice_of(body, body.file_ids)
     elif kind == "multipart/form-data":
         await parts.flags.require(Flag.INGEST)
         async with received_form(request, parts.library.access) as form:
-            body = validated(NewJob, form_fields(form.fields))
-            job_request = _from_body(body, request)
-            if job_request.has_input:
+            body = validated(JobBody, form_fields(form.fields))
+            choice = choice_of(body, body.file_ids)
+            if choice.is_given:
                 raise UserError("give only one of a file in the form, fileId, path and bucketKey")
-            yield replace(job_request, received=require_file(form))
+            choice = replace(choice, received=require_file(form))
+            yield _asked(body, request, parts), choice
     else:
         raise neither_json_nor_form()
 
 
-def _from_body(body: NewJob, request: Request) -> JobRequest:
+def _asked(body: JobBody, request: Request, parts: Parts) -> JobRequest:
     body.require_one("fileId, fileIds, path and bucketKey", body.file_ids or None)
     return JobRequest(
-        pipeline=body.pipeline,
-        file_ids=body.file_ids if body.file_id is None else [body.file_id],
-        path=body.path,
-        bucket_key=body.bucket_key,
-        table=body.table,
-        columns=body.columns,
-        options=body.options,
-        caps=Caps(body.max_items, body.max_per_source),
-        take_over=body.take_over,
+        parts.new_jobs.pipeline(body.pipeline),
+        body.options,
         standing=body.standing,
+        max_items=body.max_items,
+        max_per_source=body.max_per_source,
+        take_over=body.take_over,
         ip=ip_of(request),
         key=request_key(request),
     )

@@ -13,6 +13,7 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.file_inputs import (
     TABLE_FIELDS,
     FileInput,
+    choice_of,
     form_fields,
     json_of,
     neither_json_nor_form,
@@ -24,15 +25,15 @@ from holdfast.api.jobs import ScopedJob
 from holdfast.api.multipart import received_form, require_file
 from holdfast.api.problems import Malformed, WrongType
 from holdfast.api.shapes import Shape, Text
-from holdfast.console import added_files as files
+from holdfast.console.added_files import AddedFiles
 from holdfast.console.feature_flags import Flag
-from holdfast.console.new_jobs import JobRequest
 from holdfast.console.person import Person
-from holdfast.engine.adding import Adding, Records, require_open
+from holdfast.engine.adding import Adding, require_open
 from holdfast.model import Job
-from holdfast.store.enqueue import MAX_INPUT_BYTES
+from holdfast.store.enqueue import MAX_INPUT_BYTES, Enqueued
 
 _MOST_ROWS = 10_000
+_ONE_FILE = "fileId, path and bucketKey"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 
 
@@ -107,9 +108,9 @@ async def add(
 ) -> Added:
     """A JSON array of objects, or JSON lines; at most 10,000. Responds when they are stored. With
     an `Idempotency-Key`, a request that is sent again adds nothing."""
-    records = Records(_rows(await request.body(), request), key, run_at)
-    most_items = parts.console.quotas.limits.items
-    enqueued = await adding_of(parts).add(job, records, request_key(request), most_items)
+    adding, most_items = adding_of(parts), parts.console.quotas.limits.items
+    addition = adding.addition(job, _rows(await request.body(), request), key, run_at)
+    enqueued = await adding.add(addition, request_key(request), most_items)
     return Added(**enqueued._asdict())
 
 
@@ -126,39 +127,29 @@ async def add_file(request: Request, job: ScopedJob, person: Operator, parts: Pa
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         body = validated(NewRows, await json_of(request))
-        wanted = _rows_request(body, request)
-        added = await added_files(parts).add_stored(job, wanted, person, body.key)
+        body.require_one(_ONE_FILE)
+        enqueued, read_as = await added_files(parts).add_stored(
+            job, choice_of(body), person, body.key, request_key(request)
+        )
     elif kind == "multipart/form-data":
-        added = await _add_form(request, job, parts)
+        enqueued, read_as = await _add_form(request, job, parts)
     else:
         raise neither_json_nor_form()
-    return AddedFile(**added.enqueued._asdict(), read_as=added.read_as)
+    return AddedFile(**enqueued._asdict(), read_as=read_as)
 
 
-async def _add_form(request: Request, job: Job, parts: Parts) -> files.AddedFile:
+async def _add_form(request: Request, job: Job, parts: Parts) -> tuple[Enqueued, list[str]]:
     """The file of a form is not stored: its rows are."""
     await parts.flags.require(Flag.INGEST)
     async with received_form(request, parts.library.access) as form:
         body, received = validated(NewRows, form_fields(form.fields)), require_file(form)
-        wanted = _rows_request(body, request)
-        return await added_files(parts).add(job, received.under_its_name().path, wanted, body.key)
+        body.require_one(_ONE_FILE)
+        path, key = received.under_its_name().path, request_key(request)
+        return await added_files(parts).add(job, path, choice_of(body), body.key, key)
 
 
-def _rows_request(body: NewRows, request: Request) -> JobRequest:
-    body.require_one("fileId, path and bucketKey")
-    return JobRequest(
-        pipeline="",  # that of the job
-        file_ids=[] if body.file_id is None else [body.file_id],
-        path=body.path,
-        bucket_key=body.bucket_key,
-        table=body.table,
-        columns=body.columns,
-        key=request_key(request),
-    )
-
-
-def added_files(parts: Parts) -> files.AddedFiles:
-    return files.AddedFiles(parts.new_jobs, adding_of(parts))
+def added_files(parts: Parts) -> AddedFiles:
+    return AddedFiles(parts.new_jobs, adding_of(parts))
 
 
 def adding_of(parts: Parts) -> Adding:

@@ -16,7 +16,7 @@ from holdfast.api.identity import Operator, PartsOf, Someone, ip_of, parts_of
 from holdfast.api.jobs import ScopedJob, describe_job
 from holdfast.api.shapes import Id, JobShape, Shape
 from holdfast.console.person import Person
-from holdfast.engine.control import Origin
+from holdfast.engine.control import JobRequest
 from holdfast.errors import NotThere
 from holdfast.model import Job, StreamState
 from holdfast.store.rows import known
@@ -151,14 +151,15 @@ async def force_full(
     stream, job = await stream_with_job(stream_id, person, parts)
     pipeline = parts.new_jobs.pipeline(job.pipeline)
     control = parts.control(person.name)
-    origin = Origin(
-        ip_of(request),
-        request=request_key(request),
-        by_admin=person.is_admin,
+    wanted = JobRequest(
+        pipeline,
         take_over=person.is_admin,
+        by_admin=person.is_admin,
         quota=parts.console.quotas.of_jobs,
+        ip=ip_of(request),
+        key=request_key(request),
     )
-    job_ids = await control.force_full(pipeline, job, stream.source, origin)
+    job_ids = await control.force_full(wanted, job, stream.source)
     if not job_ids:
         return ForcedShape(job=None, follows_job_id=job.id)
     new_job = await parts.store.reads.job(job_ids[-1])

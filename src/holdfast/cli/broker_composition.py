@@ -21,7 +21,7 @@ from holdfast.consumers import (
     Topic,
     Trust,
 )
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.pages import new_item
 from holdfast.errors import BrokerGone, NotAllowed, UserError
@@ -37,7 +37,8 @@ from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.settings import Settings
 from holdfast.store import NewJob, Store
-from holdfast.store.messages import Filled
+from holdfast.store.enqueue import Addition
+from holdfast.store.idempotency import MessageKey
 from holdfast.tasks import end_tasks
 
 
@@ -143,17 +144,23 @@ def _pipeline_of(spec: QueueConsumer, own: Pipeline, pipelines: Mapping[str, Pip
 def accepting(
     settings: Settings, store: Store, pipeline: Pipeline, spec: QueueConsumer, log: Any
 ) -> Accept:
-    standing = Control(store, spec.owner or settings.owner, log).standing_job(pipeline, {})
+    asked = JobRequest(pipeline)
+    standing = Control(store, spec.owner or settings.owner, log).standing_job(asked)
 
     async def accept(message_id: str | None, queue: str, fill: Fill) -> bool:
-        async def filled(tx: Tx) -> Filled:
+        async def filled(tx: Tx) -> Addition | None:
             result = await fill(tx) or ()
             topic = result if isinstance(result, Topic) else Topic("", result)
             limit = settings.max_input_bytes
             items = [new_item(pipeline, record, limit) for record in topic.records]
-            return Filled(_job_of(standing, topic), items, opens=isinstance(result, Topic))
+            if not items:
+                return None
+            job = _job_of(standing, topic)
+            opens = job if isinstance(result, Topic) else None
+            return Addition(job.pipeline, job.owner_id, items, topic=job.topic, opens=opens)
 
-        return await store.messages.accept_records(message_id, queue, filled)
+        key = None if message_id is None else MessageKey(message_id, queue)
+        return await store.additions.enqueue(filled, key) is not None
 
     return accept
 

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.arguments import JOB, STATUS, parse_statuses
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors
-from holdfast.engine.control import Caps, Control
+from holdfast.engine.control import Control
 from holdfast.errors import UserError
 
 
@@ -52,7 +52,7 @@ def resume(
     """Continue a job after a pause, a failed discovery, or with a higher cap."""
 
     async def action(control: Control) -> str:
-        return f"Job {job_id} is {await control.resume(job_id, Caps(max_items, max_per_source))}."
+        return f"Job {job_id} is {await control.resume(job_id, max_items, max_per_source)}."
 
     act(action)
 

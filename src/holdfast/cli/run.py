@@ -27,7 +27,6 @@ from holdfast.cli.pipelines import load_pipeline
 from holdfast.cli.run_images import are_images
 from holdfast.cli.run_job import JobRun, Request, open_table
 from holdfast.cli.run_planned import PlannedRun, run_planned
-from holdfast.engine.control import Caps
 from holdfast.errors import UserError
 from holdfast.options import checked_options
 from holdfast.settings import Settings
@@ -103,7 +102,8 @@ def run(
         },
         columns=parse_columns(column),
         options=checked_options(recipe.name, recipe.options, parse_options(option)),
-        caps=Caps(max_items, max_per_source),
+        max_items=max_items,
+        max_per_source=max_per_source,
         take_over=take_over,
         images=images,
     )

@@ -7,15 +7,15 @@ import hashlib
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.cli.file_composition import file_library
 from holdfast.console import open_console
 from holdfast.console.file_imports import Received
 from holdfast.console.file_library import FileLibrary
-from holdfast.console.files import StoredFile
-from holdfast.engine.control import Origin
+from holdfast.console.new_jobs import job_file
+from holdfast.engine.control import JobFile
 from holdfast.errors import UserError
 from holdfast.settings import Settings
 from holdfast.sources.image_archives import image_archive
@@ -64,7 +64,7 @@ class ImageInput:
         return digest.hexdigest()
 
     @asynccontextmanager
-    async def stored(self, store: Store) -> AsyncIterator[tuple[StoredFile, Origin]]:
+    async def stored(self, store: Store) -> AsyncIterator[JobFile]:
         """The list of the images, which are in the file store while a job is made of them, and
         stay there with it."""
         owner, ids = self.settings.owner, []
@@ -74,7 +74,8 @@ class ImageInput:
                     received = await asyncio.to_thread(_copied, path, folder)
                     ids.append((await library.store(received, {}, owner))[0].id)
             file = await library.job_input(ids, {}, owner, None)
-            yield file, Origin(file_id=file.id, by_admin=True, drafts=library.drafts or ())
+            over = job_file(file, {}, library.drafts or ())
+            yield replace(over, name=self.name, key=self.key())
 
     @asynccontextmanager
     async def opened(self, store: Store, file_id: int | None) -> AsyncIterator[Path]:

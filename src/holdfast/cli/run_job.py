@@ -26,11 +26,9 @@ from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import (
-    NO_CAPS,
-    Caps,
     Control,
-    NewUpload,
-    Origin,
+    JobFile,
+    JobRequest,
     discovery_key,
     options_of,
 )
@@ -63,7 +61,8 @@ class Request:
     table: dict[str, Any]
     columns: dict[str, str]  # of the input -> fields of the pipeline
     options: dict[str, Any]
-    caps: Caps = NO_CAPS
+    max_items: int | None = None
+    max_per_source: int | None = None
     take_over: bool = False
     images: Sequence[Path] = ()  # instead of an input
 
@@ -143,43 +142,30 @@ class JobRun:
         return await store.reads.job_by_input(name, self._key(), owner)
 
     async def _start(self, control: Control, only_first: bool) -> int:
-        request = self._request
-        if request.input is None:
-            return await control.start_discovery(
-                request.pipeline,
-                request.options,
-                caps=request.caps,
-                only_first=only_first,
-                origin=Origin(by_admin=True, take_over=request.take_over),
-            )
-        upload = NewUpload(
-            pipeline=request.pipeline,
-            name=request.input.name,
-            reference=str(request.input.resolve()),
-            key=self._key(),
-            table=self._plan_reading(),
-            options=request.options,
-            caps=request.caps,
-        )
-        return await control.start_upload(upload, only_first)
+        path, file = self._request.input, None
+        if path is not None:
+            reference = str(path.resolve())
+            file = JobFile(path.name, reference, self._key(), self._plan_reading())
+        return await control.start(self._asked(file), only_first)
 
     async def _start_images(
         self, store: Store, control: Control, images: ImageInput, only_first: bool
     ) -> int:
-        request = self._request
-        async with images.stored(store) as (file, origin):
+        async with images.stored(store) as file:
             errors.print(f"{images.name}: one item for each image", markup=False)
-            upload = NewUpload(
-                pipeline=request.pipeline,
-                name=images.name,
-                reference=file.key,
-                key=self._key(),
-                options=request.options,
-                caps=request.caps,
-                origin=origin,
-                images=True,
-            )
-            return await control.start_upload(upload, only_first)
+            return await control.start(self._asked(file), only_first)
+
+    def _asked(self, file: JobFile | None) -> JobRequest:
+        request = self._request
+        return JobRequest(
+            request.pipeline,
+            request.options,
+            file,
+            max_items=request.max_items,
+            max_per_source=request.max_per_source,
+            take_over=request.take_over,
+            by_admin=True,
+        )
 
     def _plan_reading(self) -> dict[str, Any]:
         """How the file will be read, shown before its job is created."""
@@ -212,10 +198,8 @@ class JobRun:
         self._check_options(job)
         self._read_as_before(job)
         control = Control(store, self._settings.owner, self._log)
-        caps = self._request.caps.or_else(
-            self._settings.max_urls_per_run, self._settings.max_urls_per_source
-        )
-        cap = caps.max_items
+        cap = self._request.max_items or self._settings.max_urls_per_run
+        cap_of_source = self._request.max_per_source or self._settings.max_urls_per_source
         if job.state is JobState.PAUSED:
             raise UserError(
                 f"job {job_id} on this input is paused",
@@ -223,7 +207,7 @@ class JobRun:
             )
         cap_raised = cap is not None and (job.max_items or cap) < cap
         if job.state is JobState.FAILED or cap_raised:
-            await control.resume(job_id, caps)
+            await control.resume(job_id, cap, cap_of_source)
         if job.state is JobState.DONE and not cap_raised:
             errors.print(f"Job {job_id} is already done; use --new to start another one.")
         else:

@@ -53,16 +53,17 @@ from holdfast.columns import (
     require_fields,
     with_names,
 )
-from holdfast.engine.adding import Adding, Records, added_words, require_open
-from holdfast.engine.adding_files import FileReading, FileRows
-from holdfast.engine.control import Control
+from holdfast.console.added_files import FileRows
+from holdfast.engine.adding import Adding, added_words, require_open
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.patience import patiently
 from holdfast.errors import InputError, TwinColumns, UserError
 from holdfast.model import Job
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
-from holdfast.store.enqueue import Enqueued
+from holdfast.store.enqueue import Addition, Enqueued
+from holdfast.store.idempotency import MessageKey
 from holdfast.tables.bad_rows import bad_row
 from holdfast.tables.jsonlines import reason_against
 from holdfast.tables.types import Progress, TableOptions
@@ -99,7 +100,7 @@ def open_job(pipeline: str = PIPELINE, option: list[str] = OPTION) -> None:
     async def main() -> tuple[int, bool]:
         async with opened_store(settings) as store:
             control = Control(store, settings.owner, structlog.get_logger())
-            return await control.open(recipe, options)
+            return await control.open(JobRequest(recipe, options, by_admin=True))
 
     job_id, is_new = run_async(main())
     done = "is open" if is_new else "was open already"
@@ -147,7 +148,7 @@ def add(
 
     def batches(inputs: Inputs) -> Iterator[Rows]:
         if str(input) != "-":
-            return _table_rows(input, FileReading(inputs, table, columns), settings)
+            return _table_rows(input, inputs, table, columns, settings)
         require_fields(inputs, columns)
         stream, limits = cast(BufferedReader, sys.stdin.buffer), table_limits(settings)
         return _named(lines_of(stream, TableOptions(**limits)), inputs, columns)
@@ -201,7 +202,7 @@ async def add_batches(
             for rows in batches(adding.inputs(job)):
                 # While it waited for input, it could not see that the server closed a connection.
                 await asyncio.sleep(_LOOK_SECONDS)
-                enqueued = await _add(adding, job, Records(rows, key, run_at))
+                enqueued = await _add(adding, adding.addition(job, rows, key, run_at))
                 accepted, known = accepted + enqueued.accepted, known + enqueued.known
                 unreadable += sum(isinstance(row, Mapping) and BAD_ROW in row for row in rows)
         finally:  # what was stored before an error stays
@@ -210,13 +211,11 @@ async def add_batches(
                 errors.print(_UNREADABLE.format(unreadable), markup=False)
 
 
-async def _add(adding: Adding, job: Job, records: Records) -> Enqueued:
+async def _add(adding: Adding, addition: Addition) -> Enqueued:
     """Waits while the database is gone. A batch that was stored, and whose reply was lost, is not
     stored twice; it is counted as added."""
-    batch = f"add-{uuid4()}"
-    send = partial(adding.add_once, job, records, batch, "add")
-    enqueued = await patiently(send, adding.log, Random())
-    return enqueued or Enqueued(job.id, len(list(records.rows)), 0)
+    send = partial(adding.add, addition, MessageKey(f"add-{uuid4()}", "add"))
+    return await patiently(send, adding.log, Random())
 
 
 def _instant(text: str | None) -> datetime | None:
@@ -278,8 +277,14 @@ def _row(text: str, number: int, progress: Progress, options: TableOptions) -> A
     return orjson.loads(bad_row(reason, number, text, progress, options))
 
 
-def _table_rows(path: Path, reading: FileReading, settings: Settings) -> Iterator[Rows]:
-    with open_table(path, reading.table, settings) as file:
-        rows = FileRows(file, reading)
+def _table_rows(
+    path: Path,
+    inputs: Inputs,
+    table: Mapping[str, Any],
+    columns: Mapping[str, str],
+    settings: Settings,
+) -> Iterator[Rows]:
+    with open_table(path, table, settings) as file:
+        rows = FileRows(file, inputs, table, columns)
         print_detected(path.name, rows.read_as)
         yield from rows.batches(_BATCH_ROWS)

@@ -30,7 +30,7 @@ from holdfast.columns import column_mapping
 from holdfast.console import open_console
 from holdfast.console.files import NewFile
 from holdfast.demo.part import Sample, demo_parts
-from holdfast.engine.control import Control, NewUpload, Origin
+from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.errors import UserError
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
@@ -172,7 +172,7 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
         table = {"names": _DEMO_NAMES}
         content = path.read_bytes()
         await uploads.start(loaded["prices"], path.name, content, list(_DEMO_NAMES), table, {})
-        await control.start_discovery(loaded["catalogue"], {})
+        await control.start(JobRequest(loaded["catalogue"], by_admin=True))
     await _switch_on(store, loaded.values())
     for name, part in demo_parts().items():
         upload = partial(uploads.start_csv, loaded[name])
@@ -216,6 +216,6 @@ class _Uploads:
         await self.files.store.put(stored, content, max_bytes=self.files.max_bytes)
         detected = {"format": "csv", "columns": list(columns), "notes": []}
         new = NewFile("admin", name, "upload", stored, len(content), key, detected)
-        origin = Origin(file_id=await open_console(self.store).files.add_file(new))
-        upload = NewUpload(pipeline, name, stored, key, table=table, options=options, origin=origin)
-        return await self.control.start_upload(upload)
+        file_id = await open_console(self.store).files.add_file(new)
+        file = JobFile(name, stored, key, table, file_id=file_id)
+        return await self.control.start(JobRequest(pipeline, options, file))

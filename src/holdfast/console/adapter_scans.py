@@ -12,9 +12,8 @@ from holdfast.console import Console
 from holdfast.console.adapters import Adapter, FileState, KnownFile
 from holdfast.console.feature_flags import Flag
 from holdfast.console.file_imports import Received
-from holdfast.console.images import IMAGE_LIST, job_name, listed_files
-from holdfast.console.new_jobs import NewJobs
-from holdfast.engine.control import Control, NewUpload, Origin
+from holdfast.console.new_jobs import NewJobs, job_file
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.presence import present
 from holdfast.errors import (
     DatabaseGone,
@@ -209,23 +208,14 @@ class _Scan:
         if file.id != known.file_id:  # a list of images: one, however often the job is refused
             known.file_id = file.id
             await self._note(known)
-        upload = NewUpload(
-            pipeline=pipeline,
-            name=job_name(file),
-            reference=file.key,
-            key=file.sha256,
-            table=await library.plan(file, pipeline.inputs, {}, {}),
-            options=adapter.options,
-            origin=Origin(
-                None,
-                file.id,
-                quota=scans.console.quotas.of_jobs,
-                files=listed_files(file),
-            ),
-            images=file.kind == IMAGE_LIST,
+        request = JobRequest(
+            pipeline,
+            adapter.options,
+            file=job_file(file, await library.plan(file, pipeline.inputs, {}, {})),
+            quota=scans.console.quotas.of_jobs,
         )
         control = Control(scans.console.store, adapter.owner, scans.log)
-        new = await control.upload_job(upload)
+        new = await control.new_job(request)
         job_id = await scans.console.adapters.start_job(known, new, self.token)
         if job_id is None:
             raise ScannerReplaced

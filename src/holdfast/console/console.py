@@ -9,7 +9,6 @@ from holdfast.console.audit import AuditLog
 from holdfast.console.dead_letters import DeadLetters
 from holdfast.console.exports import Exports
 from holdfast.console.files import Files
-from holdfast.console.idempotency import Idempotency
 from holdfast.console.items import Items
 from holdfast.console.jobs import JobReads
 from holdfast.console.nonces import Nonces
@@ -40,7 +39,6 @@ class Console:
     exports: Exports
     operations: Operations
     secrets: Secrets
-    idempotency: Idempotency
     quotas: Quotas
     nonces: Nonces
     adapters: Adapters
@@ -64,7 +62,6 @@ def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
         exports=Exports(database, limits),
         operations=Operations(database, limits),
         secrets=Secrets(database),
-        idempotency=Idempotency(database),
         quotas=Quotas(database, limits),
         nonces=Nonces(database),
         adapters=Adapters(database),

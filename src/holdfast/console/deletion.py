@@ -25,7 +25,7 @@ _OF_USER = (
     "delete_tokens_of_user",
     "delete_second_factor_of_user",
     "delete_recovery_codes_of_user",
-    "delete_requests_of_user",
+    "delete_keys_of_user",
     "delete_operations_of_user",
     "delete_user",
 )

@@ -26,11 +26,9 @@ from holdfast.console.images import (
 )
 from holdfast.console.person import Person
 from holdfast.engine.control import (
-    NO_CAPS,
-    Caps,
     Control,
-    NewUpload,
-    Origin,
+    JobFile,
+    JobRequest,
     options_of,
     refuse_by_hand,
 )
@@ -40,17 +38,15 @@ from holdfast.engine.worker import Worker
 from holdfast.errors import NotAllowed, NotThere, Throttled, UserError
 from holdfast.model import Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
-from holdfast.store.idempotency import RequestKey
 
 _DRY_RUN_ROWS = 5
 _NO_JOB = 0
 
 
 @dataclass(frozen=True, slots=True)
-class JobRequest:
-    """A requested job. Without a file, the pipeline discovers its records."""
+class FileChoice:
+    """Which file a request names, and how it is read."""
 
-    pipeline: str
     file_ids: Sequence[int] = ()  # one table, or images
     received: Received | None = None  # a file that came with the request
     path: str | None = None  # of a file on the server
@@ -58,17 +54,14 @@ class JobRequest:
     table: Mapping[str, Any] = field(default_factory=dict)  # how to read the file
     columns: Mapping[str, str] = field(default_factory=dict)  # of the file -> fields
     columns_are_confirmed: bool = False  # otherwise other columns are matched by name
-    options: Mapping[str, Any] = field(default_factory=dict)
-    caps: Caps = NO_CAPS
-    ip: str | None = None
-    key: RequestKey | None = None
-    take_over: bool = False  # for admins: the checkpoint of another owner's job is lost
-    standing: bool = False  # a job that accepts records at any time and does not end
 
     @property
-    def has_input(self) -> bool:
+    def is_given(self) -> bool:
         given = (self.received, self.path, self.bucket_key)
         return bool(self.file_ids) or any(value is not None for value in given)
+
+
+NO_FILE = FileChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,53 +99,24 @@ class NewJobs:
         if seconds is not None:
             raise Throttled("too many items are waiting already", seconds, "Try again later.")
 
-    async def start(self, request: JobRequest, person: Person) -> int:
-        """Returns the id of the job."""
-        pipeline = self.startable_pipeline(request.pipeline)
+    async def start(self, request: JobRequest, person: Person, choice: FileChoice = NO_FILE) -> int:
+        """Returns the id of the job. Without a file, its pipeline discovers its records."""
+        refuse_by_hand(request.pipeline)
         control = Control(self.console.store, person.name, self.log)
         if request.take_over and not person.is_admin:
             raise NotAllowed("only an admin may take over another owner's stream")
+        quota = self.console.quotas.of_jobs
+        request = replace(request, by_admin=person.is_admin, quota=quota)
         if request.standing:
-            refuse_in_standing(request)
-            origin = self._origin(request, person)
-            return (await control.open(pipeline, request.options, origin))[0]
-        if not request.has_input:
-            return await control.start_discovery(
-                pipeline,
-                request.options,
-                caps=request.caps,
-                origin=self._origin(request, person),
-            )
-        options_of(pipeline, request.options)  # before anything is stored
+            refuse_in_standing(request, choice)
+        if not choice.is_given:
+            return await control.start(request)
+        options_of(request.pipeline, request.options)  # before anything is stored
         async with self.library.drafting() as library:
-            file = await self._input_file(library, request, person)
-            upload = NewUpload(
-                pipeline=pipeline,
-                name=job_name(file),
-                reference=file.key,
-                key=file.sha256,
-                table=await self._plan(file, pipeline, request),
-                options=request.options,
-                caps=request.caps,
-                origin=replace(
-                    self._origin(request, person),
-                    file_id=file.id,
-                    drafts=library.drafts or (),
-                    files=listed_files(file),
-                ),
-                images=file.kind == IMAGE_LIST,
-            )
-            return await control.start_upload(upload)
-
-    def _origin(self, request: JobRequest, person: Person) -> Origin:
-        return Origin(
-            request.ip,
-            None,
-            request.key,
-            by_admin=person.is_admin,
-            take_over=request.take_over,
-            quota=self.console.quotas.of_jobs,
-        )
+            file = await self._input_file(library, choice, person)
+            table = await self._plan(file, request.pipeline, choice)
+            over = job_file(file, table, library.drafts or ())
+            return await control.start(replace(request, file=over))
 
     async def standing_job(self, pipeline: str, person: Person) -> int | None:
         """The person's own, if there is one."""
@@ -162,19 +126,20 @@ class NewJobs:
             return None
 
     async def _plan(
-        self, file: StoredFile, pipeline: Pipeline, request: JobRequest
+        self, file: StoredFile, pipeline: Pipeline, choice: FileChoice
     ) -> dict[str, Any]:
-        inputs = () if request.columns_are_confirmed else pipeline.inputs
-        return await self.library.plan(file, inputs, request.table, request.columns)
+        inputs = () if choice.columns_are_confirmed else pipeline.inputs
+        return await self.library.plan(file, inputs, choice.table, choice.columns)
 
     async def dry_run(
-        self, request: JobRequest, person: Person
+        self, request: JobRequest, person: Person, choice: FileChoice
     ) -> list[tuple[dict[str, Any], Outcome]]:
         """The first rows with their outcomes; nothing is kept."""
-        pipeline = self.startable_pipeline(request.pipeline)
-        rows, of_images = await self._first_rows(request, person)
+        pipeline = request.pipeline
+        refuse_by_hand(pipeline)
+        rows, of_images = await self._first_rows(choice, person)
         options = options_of(pipeline, request.options)
-        options |= {"_images": True} if of_images else {"_table": {"names": dict(request.columns)}}
+        options |= {"_images": True} if of_images else {"_table": {"names": dict(choice.columns)}}
         job = Job(
             _NO_JOB,
             pipeline.name,
@@ -195,58 +160,72 @@ class NewJobs:
         return pipeline
 
     async def _input_file(
-        self, library: FileLibrary, request: JobRequest, person: Person
+        self, library: FileLibrary, choice: FileChoice, person: Person
     ) -> StoredFile:
-        ids = await self._stored_files(library, request, person)
-        return await library.job_input(ids, request.table, person.name, person.scope)
+        ids = await self._stored_files(library, choice, person)
+        return await library.job_input(ids, choice.table, person.name, person.scope)
 
     async def _stored_files(
-        self, library: FileLibrary, request: JobRequest, person: Person
+        self, library: FileLibrary, choice: FileChoice, person: Person
     ) -> Sequence[int]:
-        """Those that the request names; one that is elsewhere is stored now."""
+        """Those that a request names; one that is elsewhere is stored now."""
         await self.flags.require(Flag.INGEST)
-        table, name = request.table, person.name
-        if request.received is not None:
-            return [(await library.store(request.received, table, name))[0].id]
-        async with self.fetched(request, name) as received:
+        table, name = choice.table, person.name
+        if choice.received is not None:
+            return [(await library.store(choice.received, table, name))[0].id]
+        async with self.fetched(choice, name) as received:
             if received is not None:
                 return [(await library.store(received, table, name, kind=IMPORT))[0].id]
-        return request.file_ids
+        return choice.file_ids
 
     @asynccontextmanager
-    async def fetched(self, request: JobRequest, owner: str) -> AsyncIterator[Received | None]:
-        """A copy of the file that the request names on the server or in a bucket."""
-        if request.path is not None:
-            async with self.library.fetched_path(request.path) as received:
+    async def fetched(self, choice: FileChoice, owner: str) -> AsyncIterator[Received | None]:
+        """A copy of the file that a request names on the server or in a bucket."""
+        if choice.path is not None:
+            async with self.library.fetched_path(choice.path) as received:
                 yield received
-        elif request.bucket_key is not None:
-            async with self.library.fetched_object(request.bucket_key, owner) as received:
+        elif choice.bucket_key is not None:
+            async with self.library.fetched_object(choice.bucket_key, owner) as received:
                 yield received
         else:
             yield None
 
     async def _first_rows(
-        self, request: JobRequest, person: Person
+        self, choice: FileChoice, person: Person
     ) -> tuple[list[dict[str, Any]], bool]:
         """And whether they are images."""
-        ids = list(request.file_ids)[:_DRY_RUN_ROWS]
+        ids = list(choice.file_ids)[:_DRY_RUN_ROWS]
         if not ids:
             raise UserError("a dry run needs a file")
         first = await self.console.files.file(ids[0], person.scope)
         if is_image(first):
             return [image_row(file) for file in await self.library.images(ids, person.scope)], True
-        preview = await self.library.preview(first, request.table)
-        column_mapping(preview.detected.get("columns", ()), (), request.columns)  # refuses twins
+        preview = await self.library.preview(first, choice.table)
+        column_mapping(preview.detected.get("columns", ()), (), choice.columns)  # refuses twins
         return preview.rows[:_DRY_RUN_ROWS], is_archive(first)
 
 
-def refuse_in_standing(request: JobRequest) -> None:
+def job_file(file: StoredFile, table: Mapping[str, Any], drafts: Sequence[int] = ()) -> JobFile:
+    """A stored file as the input of a job."""
+    return JobFile(
+        job_name(file),
+        file.key,
+        file.sha256,
+        table,
+        images=file.kind == IMAGE_LIST,
+        file_id=file.id,
+        files=listed_files(file),
+        drafts=drafts,
+    )
+
+
+def refuse_in_standing(request: JobRequest, choice: FileChoice) -> None:
     """What would be ignored."""
-    if request.has_input:
+    if choice.is_given:
         raise UserError(
             "a standing job is opened without a file", "Open it first, then add records to it."
         )
-    if request.caps != NO_CAPS:
+    if request.max_items is not None or request.max_per_source is not None:
         raise UserError(
             "a standing job does not end, so its items have no maximum", "Leave the maximum out."
         )

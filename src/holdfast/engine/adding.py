@@ -16,8 +16,8 @@ from holdfast.errors import UnfitState, UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from holdfast.store.enqueue import Addition, Enqueued, field_key, new_item, require_time
-from holdfast.store.idempotency import RequestKey
+from holdfast.store.enqueue import Addition, Enqueued, RowKey, field_key, new_items, require_time
+from holdfast.store.idempotency import Key, MessageKey
 
 #: Options of standing jobs, for those who add records without having the pipeline: that only its
 #: consumers may, how it dedupes, which fields it reads.
@@ -27,55 +27,35 @@ _INPUTS = "_inputs"
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """`key` names the field whose value is a record's key; otherwise the pipeline's own key counts,
-    where it dedupes and is known here."""
-
-    rows: Iterable[Any]
-    key: str | None = None
-    run_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Adding:
     store: Store
     pipelines: Mapping[str, Pipeline]
     max_input_bytes: int
     log: Any
 
-    async def add(
-        self,
-        job: Job,
-        records: Records,
-        request: RequestKey | None = None,
-        most_items: int | None = None,
-    ) -> Enqueued:
-        """Returns after the commit. `most_items`: open items that the owner may have then."""
-        addition = self.addition(job, records)
-        enqueued = await self.store.additions.enqueue(addition, request, most_items)
-        self._log(enqueued)
-        return enqueued
-
-    async def add_once(
-        self, job: Job, records: Records, message_id: str, kind: str
-    ) -> Enqueued | None:
-        """The records of a message, in the transaction that records the message; None if they were
-        added before."""
-        addition = self.addition(job, records)
-        enqueued = await self.store.messages.accept_items(message_id, kind, addition)
-        if enqueued is None:
-            self.log.info("message.repeated", message_id=message_id, type=kind)
-        else:
-            self._log(enqueued)
-        return enqueued
-
-    def addition(self, job: Job, records: Records) -> Addition:
-        """Refuses what the job cannot accept now."""
+    def addition(
+        self, job: Job, rows: Iterable[Any], key: str | None = None, run_at: datetime | None = None
+    ) -> Addition:
+        """Refuses what the job cannot accept now. `key` names the field whose value is a record's
+        key; otherwise the pipeline's own key counts, where it dedupes and is known here."""
         require_open(job)
-        require_time(records.run_at)
-        key = self._key(job, records)
-        items = [new_item(row, key(row), self.max_input_bytes) for row in records.rows]
-        return Addition(job.pipeline, job.owner_id, items, records.run_at, job.topic)
+        require_time(run_at)
+        items = new_items(rows, self._key(job, key), self.max_input_bytes)
+        return Addition(job.pipeline, job.owner_id, items, run_at, job.topic)
+
+    async def add(
+        self, addition: Addition, key: Key | None = None, most_items: int | None = None
+    ) -> Enqueued:
+        """Returns after the commit. What was added before, under the same key of a message, counts
+        as added. `most_items`: open items that the owner may have then."""
+        enqueued = await self.store.additions.enqueue(addition, key, most_items)
+        if enqueued is None:
+            assert isinstance(key, MessageKey)
+            self.log.info("message.repeated", message_id=key.key, type=key.kind)
+            return Enqueued(0, len(addition.items), 0)
+        fields = {"job_id": enqueued.job_id, "items": enqueued.accepted, "known": enqueued.known}
+        self.log.debug("items.added", **fields)
+        return enqueued
 
     def inputs(self, job: Job) -> Inputs:
         """The fields that the job's pipeline reads; if it is not known here, those that it read
@@ -87,18 +67,14 @@ class Adding:
         """Whether the job's pipeline dedupes, by a key that is not known here."""
         return _DEDUPE in job.options and job.pipeline not in self.pipelines
 
-    def _key(self, job: Job, records: Records) -> Any:
+    def _key(self, job: Job, name: str | None) -> RowKey | None:
         named = RowNames(None, self.inputs(job))
-        if records.key is not None:
-            return partial(_field_key, records.key, named)
+        if name is not None:
+            return partial(_field_key, name, named)
         pipeline = self.pipelines.get(job.pipeline)
         if pipeline is not None and pipeline.dedupe is not None:
             return partial(_own_key, pipeline, named)
-        return lambda row: None
-
-    def _log(self, enqueued: Enqueued) -> None:
-        fields = {"job_id": enqueued.job_id, "items": enqueued.accepted, "known": enqueued.known}
-        self.log.debug("items.added", **fields)
+        return None
 
 
 def standing_options(pipeline: Pipeline) -> dict[str, Any]:
@@ -148,12 +124,9 @@ def _own_key(pipeline: Pipeline, named: RowNames, row: Any) -> str | None:
     if BAD_ROW in row:
         return None
     try:
-        key = pipeline.key(named(dict(row)))
+        return pipeline.key(named(dict(row)))
     except Exception as error:
         raise UserError(
             f"the pipeline finds no key in a record: {type(error).__name__}: {error}"[:300],
             "Name the field that is the key.",
         ) from error
-    if key is not None and not isinstance(key, str):
-        raise UserError(f"the pipeline's key of a record is not text: {key!r:.80}")
-    return key

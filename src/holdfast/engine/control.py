@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -36,52 +37,37 @@ _LONGEST_ERROR = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
-    max_items: int | None = None
-    max_items_per_source: int | None = None
+class JobFile:
+    """The file whose rows become a job's items. It must stay where it is until all rows are
+    ingested; with `images`, its rows name stored images, which must stay for good."""
 
-    def or_else(self, max_items: int | None, max_items_per_source: int | None) -> Caps:
-        """These, and the others where there are none."""
-        return Caps(self.max_items or max_items, self.max_items_per_source or max_items_per_source)
-
-
-NO_CAPS = Caps()
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a job came from, if over HTTP: the address, the stored file, the request's key.
-
-    An admin sees whose stream a job would take over, and may ask for that.
-    """
-
-    ip: str | None = None
-    file_id: int | None = None
-    request: RequestKey | None = None
-    by_admin: bool = False
-    take_over: bool = False
-    quota: Quota = NO_QUOTA
-    drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
-    files: Sequence[int] = ()  # stored files that the rows of the job's file name
-
-
-_NOT_OVER_HTTP = Origin(by_admin=True)
-
-
-@dataclass(frozen=True, slots=True)
-class NewUpload:
-    """A job over a file's rows. The file must stay where it is until all rows are ingested; with
-    `images`, its rows name stored images, which must stay for good."""
-
-    pipeline: Pipeline
     name: str
     reference: str  # the key of a stored file, or the path of a file that the command reads
-    key: str  # the file's content
-    table: Mapping[str, Any] = field(default_factory=dict)  # how the file is read
-    options: Mapping[str, Any] = field(default_factory=dict)
-    caps: Caps = NO_CAPS
-    origin: Origin = _NOT_OVER_HTTP
+    key: str  # its content
+    table: Mapping[str, Any] = field(default_factory=dict)  # how it is read
     images: bool = False
+    file_id: int | None = None  # of a stored file
+    files: Sequence[int] = ()  # stored files that its rows name
+    drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """A job as a door asks for it: over a file, over the records that the pipeline finds, or
+    `standing`. An admin sees whose stream it would take over, and may ask for that."""
+
+    pipeline: Pipeline
+    options: Mapping[str, Any] = field(default_factory=dict)
+    file: JobFile | None = None
+    standing: bool = False  # accepts records at any time and does not end
+    max_items: int | None = None
+    max_per_source: int | None = None
+    owner: str | None = None  # None: who starts it
+    take_over: bool = False  # the checkpoint of another owner's job is lost
+    by_admin: bool = False
+    quota: Quota = NO_QUOTA
+    ip: str | None = None
+    key: RequestKey | None = None  # of the HTTP request
 
 
 class Control:
@@ -90,135 +76,73 @@ class Control:
         self._owner = owner
         self._log = log
 
-    async def start_upload(self, upload: NewUpload, only_first: bool = False) -> int:
-        """With `only_first`, a job on the same file that came first is returned instead."""
-        return await self._create(await self.upload_job(upload), self._owner, only_first)
+    async def start(self, request: JobRequest, only_first: bool = False) -> int:
+        """With `only_first`, a job on the same input that came first is returned instead."""
+        if request.standing:
+            return (await self.open(request))[0]
+        return await self._create(await self.new_job(request), request.by_admin, only_first)
 
-    async def upload_job(self, upload: NewUpload) -> NewJob:
-        """The job over a file's rows, to be made in a transaction of the caller's."""
-        pipeline, origin = upload.pipeline, upload.origin
+    async def open(self, request: JobRequest) -> tuple[int, bool]:
+        """The standing job of the pipeline and owner, and whether it was made now."""
+        refuse_consumed(request.pipeline)
+        new = self.standing_job(request)
+        await self.prepare(request.pipeline)
+        with _names_owner(request.by_admin), span("job.open", pipeline=new.pipeline) as trace:
+            job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
+        if is_new:
+            self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
+        elif request.options:
+            job = await self._store.reads.job(job_id)
+            _require_same_options(job, request.pipeline, request.options)
+        return job_id, is_new
+
+    async def new_job(self, request: JobRequest) -> NewJob:
+        """The job over a file's rows or over what the pipeline discovers, to be made in a
+        transaction of the caller's."""
+        pipeline = request.pipeline
         refuse_by_hand(pipeline)
-        options = options_of(pipeline, upload.options)
-        await self.prepare(pipeline)
-        own: dict[str, Any] = {"_table": dict(upload.table), "_file": pipeline.file}
-        own |= {"_images": True} if upload.images else {}
-        return NewJob(
-            pipeline=pipeline.name,
-            name=upload.name,
-            streams=[NewStream("upload-{job}", upload.key, upload.caps.max_items_per_source)],
-            owner_id=self._owner,
-            lane=Lane.UPLOAD,
-            reference=upload.reference,
-            input_key=upload.key,
-            columns=pipeline.columns,
-            options=options | own,
-            max_items=upload.caps.max_items,
-            ip=origin.ip,
-            file_id=origin.file_id,
-            request=origin.request,
-            enabled_by=pipeline.enabled_by,
-            most_open=origin.quota.jobs,
-            most_items=origin.quota.items,
-            drafts=origin.drafts,
-            files=origin.files,
-        )
-
-    async def start_discovery(
-        self,
-        pipeline: Pipeline,
-        options: Mapping[str, Any],
-        actor: str | None = None,
-        caps: Caps = NO_CAPS,
-        only_first: bool = False,
-        origin: Origin = _NOT_OVER_HTTP,
-    ) -> int:
-        """A job whose records the pipeline discovers."""
-        job = await self.discovery_job(pipeline, options, caps, origin=origin)
-        try:
-            return await self._create(job, actor or self._owner, only_first)
-        except StreamOwned as owned:
-            raise (owned.named if origin.by_admin else owned) from None
-
-    async def discovery_job(
-        self,
-        pipeline: Pipeline,
-        options: Mapping[str, Any],
-        caps: Caps = NO_CAPS,
-        owner: str | None = None,
-        origin: Origin = _NOT_OVER_HTTP,
-    ) -> NewJob:
-        """A discovery job, ready to be created."""
-        refuse_by_hand(pipeline)
-        if not pipeline.discovers:
+        if request.file is None and not pipeline.discovers:
             raise UserError(
                 f"the pipeline {pipeline.name} does not find its own records",
                 "Give it a file: holdfast run PIPELINE.py INPUT, or fileId in POST /api/jobs.",
             )
-        options = options_of(pipeline, options)
+        options = options_of(pipeline, request.options)
         await self.prepare(pipeline)
-        streams = [
-            NewStream(source, fingerprint, caps.max_items_per_source)
-            for source, fingerprint in _queries(pipeline, options)
-        ]
-        lane = Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane
+        new = self._asked(request, options)
+        new = replace(new, max_items=request.max_items, most_items=request.quota.items)
+        if request.file is None:
+            return _over_streams(new, request, options)
+        return _over_file(new, request.file, request.max_per_source)
+
+    def standing_job(self, request: JobRequest) -> NewJob:
+        """What `open` makes if there is none. For one of its topics, change topic and name."""
+        pipeline = request.pipeline
+        refuse_planning(pipeline)
+        options = options_of(pipeline, request.options)
+        new = self._asked(request, {**options, **standing_options(pipeline)})
+        queries = _queries(pipeline, options) if pipeline.discovers else []
+        return replace(
+            new,
+            streams=[NewStream(source, fingerprint) for source, fingerprint in queries],
+            lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
+            standing=True,
+        )
+
+    def _asked(self, request: JobRequest, options: Mapping[str, Any]) -> NewJob:
+        """What all jobs have in common."""
+        pipeline = request.pipeline
         return NewJob(
             pipeline=pipeline.name,
             name=pipeline.name,
-            streams=streams,
-            owner_id=owner or self._owner,
-            lane=lane,
-            input_key=discovery_key(pipeline, options),
+            streams=(),
+            owner_id=request.owner or self._owner,
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file},
-            max_items=caps.max_items,
-            concludes=pipeline.concludes,
-            ip=origin.ip,
-            request=origin.request,
-            takes_over=origin.take_over and origin.by_admin,
+            ip=request.ip,
+            request=request.key,
+            takes_over=request.take_over and request.by_admin,
             enabled_by=pipeline.enabled_by,
-            most_open=origin.quota.jobs,
-            most_items=origin.quota.items,
-        )
-
-    async def open(
-        self, pipeline: Pipeline, options: Mapping[str, Any], origin: Origin = _NOT_OVER_HTTP
-    ) -> tuple[int, bool]:
-        """The standing job of the pipeline and owner, and whether it was made now."""
-        refuse_consumed(pipeline)
-        new = replace(
-            self.standing_job(pipeline, options),
-            ip=origin.ip,
-            request=origin.request,
-            takes_over=origin.take_over and origin.by_admin,
-            most_open=origin.quota.jobs,
-        )
-        await self.prepare(pipeline)
-        try:
-            with span("job.open", pipeline=new.pipeline) as trace:
-                job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
-        except StreamOwned as owned:
-            raise (owned.named if origin.by_admin else owned) from None
-        if is_new:
-            self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
-        elif options:
-            _require_same_options(await self._store.reads.job(job_id), pipeline, options)
-        return job_id, is_new
-
-    def standing_job(self, pipeline: Pipeline, options: Mapping[str, Any]) -> NewJob:
-        """What `open` makes if there is none. For one of its topics, change topic and name."""
-        refuse_planning(pipeline)
-        options = options_of(pipeline, options)
-        queries = _queries(pipeline, options) if pipeline.discovers else []
-        return NewJob(
-            pipeline=pipeline.name,
-            name=pipeline.name,
-            streams=[NewStream(source, fingerprint) for source, fingerprint in queries],
-            owner_id=self._owner,
-            lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
-            columns=pipeline.columns,
-            options={**options, "_file": pipeline.file, **standing_options(pipeline)},
-            enabled_by=pipeline.enabled_by,
-            standing=True,
+            most_open=request.quota.jobs,
         )
 
     async def open_declared(self, pipelines: Iterable[Pipeline]) -> None:
@@ -226,24 +150,23 @@ class Control:
         for pipeline in pipelines:
             if pipeline.standing:
                 try:
-                    await self.open(pipeline, {})
+                    await self.open(JobRequest(pipeline, by_admin=True))
                 except (SwitchedOff, Throttled) as error:
                     self._log.error("upkeep.failed", task="open", error=error.message)
 
-    async def force_full(
-        self, pipeline: Pipeline, job: Job, source: str, origin: Origin = _NOT_OVER_HTTP
-    ) -> list[int]:
+    async def force_full(self, request: JobRequest, job: Job, source: str) -> list[int]:
         """Reads one stream of a job again from its beginning; returns the jobs that do it. There
         are none yet if the pipeline waits for the job that walks the stream now."""
+        pipeline = request.pipeline
         if job.reference is not None:
             raise UnfitState(
                 f"{source} is a file: its rows are ingested once", "Start a new job with the file."
             )
         if pipeline.plans:
             forced = {"force_full": source}
-            request, quota = origin.request, origin.quota
-            return (await self.request(pipeline, forced, key=request, quota=quota)).job_ids
-        whole = await self.discovery_job(pipeline, job.given_options, origin=origin)
+            key, quota = request.key, request.quota
+            return (await self.request(pipeline, forced, key=key, quota=quota)).job_ids
+        whole = await self.new_job(replace(request, options=job.given_options))
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
             raise UnfitState(
@@ -251,7 +174,7 @@ class Control:
                 "Start a job with the sources that it has.",
             )
         new = replace(whole, streams=streams, name=f"{pipeline.name} {source}", input_key=None)
-        return [await self._create(new, self._owner, only_first=False)]
+        return [await self._create(new, request.by_admin)]
 
     async def request(
         self,
@@ -302,9 +225,14 @@ class Control:
         self._log.info("job.paused", job_id=job_id, by=self._owner)
         return state
 
-    async def resume(self, job_id: int, caps: Caps = NO_CAPS, quota: Quota = NO_QUOTA) -> JobState:
-        most, per_source = caps.max_items, caps.max_items_per_source
-        order = self._store.jobs.resume(job_id, self._owner, most, per_source, quota)
+    async def resume(
+        self,
+        job_id: int,
+        max_items: int | None = None,
+        max_per_source: int | None = None,
+        quota: Quota = NO_QUOTA,
+    ) -> JobState:
+        order = self._store.jobs.resume(job_id, self._owner, max_items, max_per_source, quota)
         state = await self._ordered(order)
         self._log.info("job.resumed", job_id=job_id, by=self._owner)
         return state
@@ -400,9 +328,10 @@ class Control:
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._store.reads.kill_switches()
 
-    async def _create(self, job: NewJob, actor: str, only_first: bool) -> int:
-        with span("job.create", pipeline=job.pipeline) as trace:
-            job_id = await self._store.jobs.create(replace(job, trace=trace), actor, only_first)
+    async def _create(self, job: NewJob, by_admin: bool, only_first: bool = False) -> int:
+        with _names_owner(by_admin), span("job.create", pipeline=job.pipeline) as trace:
+            job = replace(job, trace=trace)
+            job_id = await self._store.jobs.create(job, self._owner, only_first)
             note(job_id=job_id)
             self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
         return job_id
@@ -419,6 +348,44 @@ class Control:
             return await order
         except IllegalTransition as error:
             raise UnfitState(str(error), "`holdfast show JOB` shows its state.") from error
+
+
+@contextmanager
+def _names_owner(by_admin: bool) -> Iterator[None]:
+    """Only an admin sees whose checkpoint a job would discard."""
+    try:
+        yield
+    except StreamOwned as owned:
+        raise (owned.named if by_admin else owned) from None
+
+
+def _over_file(new: NewJob, file: JobFile, max_per_source: int | None) -> NewJob:
+    own = {"_table": dict(file.table)} | ({"_images": True} if file.images else {})
+    return replace(
+        new,
+        name=file.name,
+        streams=[NewStream("upload-{job}", file.key, max_per_source)],
+        lane=Lane.UPLOAD,
+        reference=file.reference,
+        input_key=file.key,
+        options={**new.options, **own},
+        file_id=file.file_id,
+        files=file.files,
+        drafts=file.drafts,
+    )
+
+
+def _over_streams(new: NewJob, request: JobRequest, options: Mapping[str, Any]) -> NewJob:
+    """A job whose records the pipeline discovers."""
+    pipeline, cap = request.pipeline, request.max_per_source
+    queries = _queries(pipeline, options)
+    return replace(
+        new,
+        streams=[NewStream(source, fingerprint, cap) for source, fingerprint in queries],
+        lane=Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane,
+        input_key=_key_of(queries),
+        concludes=pipeline.concludes,
+    )
 
 
 def refuse_by_hand(pipeline: Pipeline) -> None:
@@ -459,7 +426,10 @@ def _require_same_options(job: Job, pipeline: Pipeline, wanted: Mapping[str, Any
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:
     """Identifies a discovery job by the queries behind its sources."""
-    queries = _queries(pipeline, options_of(pipeline, options))
+    return _key_of(_queries(pipeline, options_of(pipeline, options)))
+
+
+def _key_of(queries: Iterable[tuple[str, str]]) -> str:
     return "discover:" + ";".join(f"{s}={f}" for s, f in queries)
 
 

@@ -45,7 +45,7 @@ class Retention:
         if policies.samples_days is not None:
             await rows.drop_old_samples(policies.samples_days)
         if policies.inbox_days is not None:
-            await self._store.messages.forget_messages(-ago(policies.inbox_days)["ago"])
+            await self._store.taken_keys.forget_keys(-ago(policies.inbox_days)["ago"])
         files, exports = await self._drop_files(), await self._drop_exports()
         audit, pruned = await self._prune_audit(), await self._prune_passes()
         if jobs or items or files or exports or audit or pruned:
@@ -129,7 +129,7 @@ class Retention:
             ("items of standing jobs", policies.items_days, "count_old_items"),
             ("attempts", policies.attempts_days, "count_old_attempts"),
             ("decisions", policies.decisions_days, "count_old_decisions"),
-            ("inbox", policies.inbox_days, "count_old_messages"),
+            ("keys", policies.inbox_days, "count_old_keys"),
             ("audit", policies.audit_days, "count_old_audit"),
         ):
             count = 0 if days is None else await rows.count(query, **ago(days))

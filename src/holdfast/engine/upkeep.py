@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.clock import Clock
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.deletion import Deleter
 from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.planning import planner_at_end
@@ -261,7 +261,7 @@ class Upkeep:
         if pipeline.plans:
             return await self._control.fire_plan(pipeline, due, next_at)
         with span("job.create", pipeline=pipeline.name) as trace:
-            new = await self._control.discovery_job(pipeline, dict(due.options))
+            new = await self._control.new_job(JobRequest(pipeline, due.options))
             return await self._store.schedules.fire_schedule(
                 due, next_at, replace(new, trace=trace)
             )

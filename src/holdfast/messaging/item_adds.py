@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.engine.adding import Adding, Records
+from holdfast.engine.adding import Adding
 from holdfast.messaging.envelope import ItemsAdd, Message
 from holdfast.messaging.signing import MessageTrust
+from holdfast.store.idempotency import MessageKey
 
 
 class ItemAdds:
@@ -25,5 +26,5 @@ class ItemAdds:
         owner = request.owner or self._owner
         job_id = await store.additions.standing_job(request.pipeline, owner)
         job = await store.reads.job(job_id)
-        records = Records(request.rows, request.key, request.run_at)
-        await self._adding.add_once(job, records, header.message_id, header.type)
+        addition = self._adding.addition(job, request.rows, request.key, request.run_at)
+        await self._adding.add(addition, MessageKey(header.message_id, header.type))

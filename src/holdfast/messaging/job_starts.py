@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
 from holdfast.messaging.envelope import JobStart, Message
 from holdfast.messaging.signing import MessageTrust
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
+from holdfast.store.idempotency import MessageKey
 
 
 class JobStarts:
@@ -44,11 +45,10 @@ class JobStarts:
             )
         parent = message.tracing.traceparent
         with span("job.create", parent, pipeline=request.pipeline) as trace:
-            new = await self._control.discovery_job(
-                pipeline, dict(request.options), owner=request.owner
-            )
+            asked = JobRequest(pipeline, request.options, owner=request.owner)
+            new = await self._control.new_job(asked)
             job_id = await self._store.messages.accept_job(
-                header.message_id, header.type, replace(new, trace=trace)
+                MessageKey(header.message_id, header.type), replace(new, trace=trace)
             )
         if job_id is None:
             self._log.info("message.repeated", message_id=header.message_id, type=header.type)

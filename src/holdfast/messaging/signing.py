@@ -1,8 +1,8 @@
 """Signed messages: who knows the shared key made this one, as it is.
 
 The header's `signature` is the HMAC-SHA256 of the whole message as it is sent, computed while the
-signature itself is 64 zeros. So it needs no canonical form of JSON, in any language. The inbox
-refuses the same message a second time by its id; one that is older than the inbox remembers is
+signature itself is 64 zeros. So it needs no canonical form of JSON, in any language. Holdfast
+refuses the same message a second time by its id; one that is older than it remembers is
 refused for its age.
 """
 
@@ -23,7 +23,7 @@ _AHEAD = timedelta(minutes=5)
 @dataclass(frozen=True, slots=True)
 class MessageTrust:
     """`key` is empty where none is set; `required`: what is not signed starts nothing; `memory`:
-    how long the inbox refuses the id of a message that was taken, None for ever."""
+    how long the id of a message that was taken is refused, None for ever."""
 
     key: str = ""
     required: bool = False
@@ -43,8 +43,8 @@ class MessageTrust:
             )
 
     def check_age(self, created_at: datetime, now: datetime) -> None:
-        """Of a signed message: anyone who has a copy could send it again when the inbox has
-        forgotten it. It is too old a little earlier, because the clocks of senders differ."""
+        """Of a signed message: anyone who has a copy could send it again when its id is
+        forgotten. It is too old a little earlier, because the clocks of senders differ."""
         if self.memory is None:
             return
         ahead = min(_AHEAD, self.memory / 4)

@@ -34,7 +34,9 @@ class RetentionSettings(FileSettings):
         90, "Age at which changes of the controllers are deleted."
     )
     retain_samples_days: float | None = _days(14, "Age at which figures for charts are deleted.")
-    retain_inbox_days: float | None = _days(14, "Age at which ids of taken messages are deleted.")
+    retain_inbox_days: float | None = _days(
+        14, "Age at which keys of requests and ids of taken messages are deleted."
+    )
     retain_audit_days: float | None = _days(None, "Age at which audit entries are deleted.")
     retain_files_days: float | None = _days(
         None, "Age at which stored files without a job are deleted."

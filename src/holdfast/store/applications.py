@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from holdfast.errors import SchemaError, UserError
 from holdfast.store.driver import Queries
-from holdfast.store.enqueue import Addition, field_key, new_item, require_time
+from holdfast.store.enqueue import Addition, RowKey, new_items, require_time
 from holdfast.store.enqueue import Enqueued as Enqueued
 from holdfast.store.enqueue import enqueue as enqueue_in
 from holdfast.store.queries import CORE_FOLDERS, Query, load_queries
@@ -36,8 +36,6 @@ _NUMBERED = re.compile(r"\$(\d+)")
 #: PostgreSQL's codes for a function, table or column that does not exist.
 _NOT_IN_SCHEMA = frozenset({"42883", "42P01", "42703"})
 
-#: The name of a field whose value is the record's key, or a function that makes it.
-Key = str | Callable[[Mapping[str, Any]], str | None]
 Rows = Iterable[Mapping[str, Any]]
 
 
@@ -46,7 +44,7 @@ def enqueue(
     pipeline: str,
     rows: Rows,
     *,
-    key: Key | None = None,
+    key: RowKey | None = None,
     run_at: datetime | None = None,
     owner: str | None = None,
     own_transaction: bool = False,
@@ -64,7 +62,7 @@ async def aenqueue(
     pipeline: str,
     rows: Rows,
     *,
-    key: Key | None = None,
+    key: RowKey | None = None,
     run_at: datetime | None = None,
     owner: str | None = None,
     own_transaction: bool = False,
@@ -75,22 +73,12 @@ async def aenqueue(
 
 
 def _addition(
-    pipeline: str, rows: Rows, key: Key | None, run_at: datetime | None, owner: str | None
+    pipeline: str, rows: Rows, key: RowKey | None, run_at: datetime | None, owner: str | None
 ) -> Addition:
     if isinstance(rows, Mapping):
         raise UserError("rows is one record", "Give a list: [row].")
     require_time(run_at)
-    items = [new_item(row, _key_of(row, key)) for row in rows]
-    return Addition(pipeline, owner or "", items, run_at)
-
-
-def _key_of(row: Mapping[str, Any], key: Key | None) -> str | None:
-    if key is None:
-        return None
-    value = field_key(row, key) if isinstance(key, str) else key(row)
-    if value is not None and not isinstance(value, str):
-        raise UserError(f"the key of a record is not text: {value!r:.80}")
-    return value
+    return Addition(pipeline, owner or "", new_items(rows, key), run_at)
 
 
 def _finish(steps: Coroutine[Any, Any, T]) -> T:

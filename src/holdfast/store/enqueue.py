@@ -1,4 +1,5 @@
-"""Enqueue: adds records to a standing job, in whatever transaction it is given.
+"""Adds records to a standing job, in whatever transaction it is given. Applications, requests,
+commands, messages and consumers of queues all hand in an `Addition`.
 
 Nothing that another process needs is locked or updated: an application may hold its transaction
 open for long. A cancel does not wait for it either; what is committed after it is swept away.
@@ -7,9 +8,10 @@ open for long. A cancel does not wait for it either; what is committed after it 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -24,12 +26,15 @@ from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
-from holdfast.store.idempotency import RequestKey, note_made
+from holdfast.store.idempotency import Key, is_first, note_made
 from holdfast.store.instants import sqlite_instant
+from holdfast.store.jobs import NewJob, open_job
 from holdfast.store.keys import NewItem, NewItems, select_by_key
 from holdfast.store.sequence import stretches, take_sequence
 from holdfast.store.storable import storable_key
 
+#: The name of a field whose value is a record's key, or a function that finds it.
+RowKey = str | Callable[[Any], str | None]
 #: As the setting HOLDFAST_MAX_INPUT_BYTES, which applications do not read.
 MAX_INPUT_BYTES = 10 * 1024 * 1024
 
@@ -45,13 +50,14 @@ class Enqueued(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Addition:
     """Records for the standing job of a pipeline and topic: of one owner, or the only one that it
-    has."""
+    has. With `opens`, that job is made if there is none."""
 
     pipeline: str
     owner: str  # "": whichever
     items: Sequence[NewItem]
     run_at: datetime | None = None
     topic: str = ""
+    opens: NewJob | None = None
 
     @property
     def item_bytes(self) -> int:
@@ -64,6 +70,10 @@ class Addition:
     @property
     def due(self) -> str | None:
         return None if self.run_at is None else sqlite_instant(self.run_at)
+
+
+#: Finds out in the transaction what to add; None if that is nothing.
+Fill = Callable[[Transaction], Awaitable[Addition | None]]
 
 
 class Additions:
@@ -81,18 +91,29 @@ class Additions:
     async def enqueue(
         self,
         tx: Transaction,
-        addition: Addition,
-        request: RequestKey | None = None,
+        addition: Addition | Fill,
+        key: Key | None = None,
         most_items: int | None = None,
-    ) -> Enqueued:
-        """`most_items`: open items that the owner may have with these."""
+    ) -> Enqueued | None:
+        """None: the message with this key was taken before. `most_items`: open items that the owner
+        may have with these."""
+        if not await is_first(tx, key):
+            return None
+        if not isinstance(addition, Addition):
+            filled = await addition(tx)
+            if filled is None:
+                await note_made(tx, key, 0)
+                return Enqueued(0, 0, 0)
+            addition = filled
         await admit_records(tx, addition.pipeline)
+        if addition.opens is not None:
+            await open_job(tx, addition.opens, addition.owner)
         if most_items is not None:
             await hold_quota(tx, addition.owner)
         enqueued = await enqueue(tx, addition)
         if most_items is not None:
             await within_items(tx, addition.owner, most_items)
-        await note_made(tx, request, enqueued.job_id)
+        await note_made(tx, key, enqueued.job_id)
         return enqueued
 
 
@@ -166,6 +187,22 @@ def _require_one(addition: Addition, jobs: int) -> None:
             f"{whose} standing job of the pipeline {addition.pipeline}",
             f"Open one: {by}holdfast open {addition.pipeline} (or FILE.py, if it is in a file)",
         )
+
+
+def new_items(
+    rows: Iterable[Any], key: RowKey | None = None, max_bytes: int = MAX_INPUT_BYTES
+) -> list[NewItem]:
+    """Rows as items. `key` names the field whose value is a record's key, or finds it."""
+    if key is None:
+        return [new_item(row, None, max_bytes) for row in rows]
+    key_of = partial(field_key, name=key) if isinstance(key, str) else key
+    return [new_item(row, _text_key(key_of(row)), max_bytes) for row in rows]
+
+
+def _text_key(key: Any) -> str | None:
+    if key is not None and not isinstance(key, str):
+        raise UserError(f"the key of a record is not text: {key!r:.80}")
+    return key
 
 
 def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES) -> NewItem:

@@ -1,11 +1,16 @@
-"""What a request with an idempotency key made, noted in the transaction that makes it."""
+"""Keys that were taken: what is sent again, a request or a message, is not done again.
+
+A request takes its key before it is carried out, and its answer is kept; a message's key is taken
+in the transaction of its effect. What came of a key is noted in the transaction that makes it.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from holdfast.errors import UnfitState
-from holdfast.store.driver import Transaction
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Row, Transaction
 
 
 class RequestKey(NamedTuple):
@@ -17,11 +22,99 @@ class RequestKey(NamedTuple):
     content: str = ""
 
 
-async def note_made(tx: Transaction, request: RequestKey | None, made: int) -> None:
+class MessageKey(NamedTuple):
+    """The id of a message, or of a batch that a command sends."""
+
+    key: str
+    kind: str
+
+    @property
+    def user_name(self) -> str:
+        return ""
+
+    @property
+    def content(self) -> str:
+        return ""
+
+
+Key = RequestKey | MessageKey
+
+
+class Taken(NamedTuple):
+    """A key that was taken before. Without a status its request is still being answered, or its
+    process died; `made` is the id of what it had made by then, and `content` its file."""
+
+    fingerprint: str
+    content: str
+    status: int | None
+    body: str | None
+    made: int | None
+
+
+class TakenKeys:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @verb
+    async def begin_request(
+        self, tx: Transaction, user_name: str, key: str, fingerprint: str
+    ) -> Taken | None:
+        """None: the caller answers it. Otherwise the earlier request and its answer."""
+        return await take_key(tx, RequestKey(user_name, key), fingerprint)
+
+    @verb
+    async def renew_request(self, tx: Transaction, user_name: str, key: str) -> None:
+        """Every few seconds while it is answered: a silent one may be taken over."""
+        await tx.run("renew_key", {"owner_id": user_name, "key": key})
+
+    @verb
+    async def answer_request(
+        self, tx: Transaction, user_name: str, key: str, status: int, text: str
+    ) -> None:
+        params = {"owner_id": user_name, "key": key, "status": status, "body": text}
+        await tx.run("answer_key", params)
+
+    @verb
+    async def drop_request(self, tx: Transaction, user_name: str, key: str) -> None:
+        """The request may be sent again, unless it made something before it failed."""
+        await tx.run("drop_key", {"owner_id": user_name, "key": key})
+
+    @verb
+    async def forget_keys(self, tx: Transaction, seconds: float) -> None:
+        """What is older is not sent again."""
+        await tx.run("forget_keys", {"ago": -seconds})
+
+
+async def take_key(tx: Transaction, key: Key, fingerprint: str) -> Taken | None:
+    """None: the caller has it now. One whose process is silent may be taken over."""
+    params = {"owner_id": key.user_name, "key": key.key, "fingerprint": fingerprint}
+    if await tx.take("take_key", params):
+        return None
+    rows = await tx.fetch("taken_key", params)
+    return _taken(rows[0]) if rows else Taken(fingerprint, "", None, None, None)
+
+
+async def is_first(tx: Transaction, key: Key | None) -> bool:
+    """Whether a transaction does what the key stands for: not if a message was taken before."""
+    if not isinstance(key, MessageKey):
+        return True
+    return await take_key(tx, key, key.kind) is None
+
+
+async def note_made(tx: Transaction, key: Key | None, made: int) -> None:
     """Of two transactions that carry out the same request, one commits."""
-    if request is None:
+    if key is None:
         return
-    content = f" {request.content}" if request.content else ""
-    params = {**request._asdict(), "content": content, "made": str(made)}
+    params = {
+        "owner_id": key.user_name,
+        "key": key.key,
+        "content": key.content,
+        "made": made,
+    }
     if not await tx.take("note_made", params):
         raise UnfitState("the request with this key has just been answered", "Send it again.")
+
+
+def _taken(row: Row) -> Taken:
+    made = None if row["made"] is None else int(row["made"])
+    return Taken(row["fingerprint"], row["content"], row["status"], row["body"], made)

@@ -1,4 +1,4 @@
-"""Messages: the outbox and its relay, the turns of jobs, the inbox, dead letters of messages."""
+"""Messages: the outbox and its relay, the turns of jobs, dead letters of messages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.model import JobState, Lane, SliceKind
-from holdfast.store.admission import admit_records
 from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.enqueue import Addition, Enqueued, enqueue
-from holdfast.store.jobs import NewJob, create_job, open_job
-from holdfast.store.keys import NewItem
+from holdfast.store.idempotency import MessageKey, is_first, note_made
+from holdfast.store.jobs import NewJob, create_job
 from holdfast.store.rows import fields_of
 from holdfast.store.sending import send_message
 
@@ -48,15 +46,6 @@ class OutboxRow(NamedTuple):
     lane: Lane | None
     failures: int
     created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """The items of a message and their standing job, which is made now if `opens`."""
-
-    job: NewJob
-    items: Sequence[NewItem]
-    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,46 +196,13 @@ class Messages:
         return {name for row in rows for name in orjson.loads(row[0])}
 
     @verb
-    async def accept_job(
-        self, tx: Transaction, message_id: str, kind: str, new: NewJob
-    ) -> int | None:
+    async def accept_job(self, tx: Transaction, key: MessageKey, new: NewJob) -> int | None:
         """Starts the job that a message orders, once: None when it was started before."""
-        if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
+        if not await is_first(tx, key):
             return None
-        return await create_job(tx, new, f"message:{message_id}")
-
-    @verb
-    async def accept_records(
-        self,
-        tx: Transaction,
-        message_id: str | None,
-        kind: str,
-        fill: Callable[[Transaction], Awaitable[Filled]],
-    ) -> bool:
-        """Adds the items that `fill` makes of a message to a standing job, once: False when it was
-        taken before. Without an id, that is not known."""
-        if message_id is not None:
-            inbox = {"message_id": message_id, "type": kind}
-            if not await tx.take("take_message", inbox):
-                return False
-        filled = await fill(tx)
-        job, items = filled.job, filled.items
-        if items:
-            await admit_records(tx, job.pipeline)
-            if filled.opens:
-                await open_job(tx, job, job.owner_id)
-            await enqueue(tx, Addition(job.pipeline, job.owner_id, items, topic=job.topic))
-        return True
-
-    @verb
-    async def accept_items(
-        self, tx: Transaction, message_id: str, kind: str, addition: Addition
-    ) -> Enqueued | None:
-        """Adds the records of a message, once: None when they were added before."""
-        if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
-            return None
-        await admit_records(tx, addition.pipeline)
-        return await enqueue(tx, addition)
+        job_id = await create_job(tx, new, f"message:{key.key}")
+        await note_made(tx, key, job_id)
+        return job_id
 
     @verb
     async def send_again(
@@ -267,11 +223,6 @@ class Messages:
     ) -> None:
         """To a queue of an extension, whose consumer stops."""
         await send_message(tx, "", queue, payload, headers=headers, message_id=message_id)
-
-    @verb
-    async def forget_messages(self, tx: Transaction, seconds: float) -> None:
-        """The inbox need not remember what no broker keeps so long."""
-        await tx.run("forget_messages", {"ago": -seconds})
 
     @verb
     async def keep_dead(self, tx: Transaction, dead: DeadMessage) -> None:

@@ -19,6 +19,7 @@ from holdfast.store.enqueue import Additions
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.flags import Flags
 from holdfast.store.gates import GateTable
+from holdfast.store.idempotency import TakenKeys
 from holdfast.store.ingest import Ingest
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
@@ -45,6 +46,7 @@ class Store:
     jobs: Jobs
     ingest: Ingest
     additions: Additions
+    taken_keys: TakenKeys
     leases: Leases
     outcomes: Outcomes
     gates: GateTable
@@ -108,6 +110,7 @@ async def open_store(
         ingest=Ingest(database, _new_token),
         additions=Additions(database),
         leases=Leases(database, _new_token, owner_slices, clock),
+        taken_keys=TakenKeys(database),
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from holdfast.api import job_actions as api
 from holdfast.console.bulk import BulkRequest, default_statuses
-from holdfast.engine.control import Caps
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.web.filtering import GridFilter, parse_filter
@@ -41,10 +40,9 @@ async def pause(visited: JobPost) -> Response:
 @router.post("/resume")
 async def resume(visited: JobPost) -> Response:
     visit, job = visited.visit, visited.job
-    caps = Caps(whole_number((await fields(visit.request)).get("max_items")))
-    await visit.parts.control(visit.person.name).resume(
-        job.id, caps, visit.parts.console.quotas.of_jobs
-    )
+    max_items = whole_number((await fields(visit.request)).get("max_items"))
+    quota = visit.parts.console.quotas.of_jobs
+    await visit.parts.control(visit.person.name).resume(job.id, max_items, quota=quota)
     return visit.go(f"/jobs/{job.id}", "Job resumed.")
 
 

@@ -15,9 +15,9 @@ from holdfast.api.shapes import Id
 from holdfast.console.feature_flags import Flag
 from holdfast.console.file_library import table_options
 from holdfast.console.images import image_row, is_image
-from holdfast.console.new_jobs import JobRequest
+from holdfast.console.new_jobs import FileChoice
 from holdfast.engine.adding import added_words, require_open
-from holdfast.engine.control import Caps
+from holdfast.engine.control import JobRequest
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, Job, Outcome
 from holdfast.pipeline import Pipeline
@@ -124,16 +124,18 @@ async def preview_images(
 @router.post("/try")
 async def dry_run(visit: OperatorPost) -> Response:
     """Processes the first rows without storing anything."""
-    request = await _request(visit)
-    tried = await visit.parts.new_jobs.dry_run(request, visit.person)
+    form = await fields(visit.request)
+    request = _request(visit, form)
+    tried = await visit.parts.new_jobs.dry_run(request, visit.person, _choice(form))
     rows = [_tried_row(outcome) for _, outcome in tried]
-    columns = visit.parts.pipelines[request.pipeline].columns or _result_columns(rows)
+    columns = request.pipeline.columns or _result_columns(rows)
     return visit.part("parts/dry_run.html", rows=rows, columns=columns)
 
 
 @router.post("", dependencies=[Depends(require_capacity)])
 async def start(visit: OperatorPost) -> Response:
-    job_id = await visit.parts.new_jobs.start(await _request(visit), visit.person)
+    form = await fields(visit.request)
+    job_id = await visit.parts.new_jobs.start(_request(visit, form), visit.person, _choice(form))
     return visit.go(f"/jobs/{job_id}")
 
 
@@ -142,12 +144,11 @@ async def add(visit: OperatorPost) -> Response:
     """Adds the rows of a stored file to the person's standing job."""
     form = await fields(visit.request)
     job = await visit.parts.console.jobs.job(whole_number(form.get("job")) or 0, visit.person.scope)
-    wanted = await _request(visit)
-    key = form.get("key", "")
-    added = await added_files(visit.parts).add_stored(
-        job, wanted, visit.person, wanted.columns.get(key, key) or None
+    choice, key = _choice(form), form.get("key", "")
+    enqueued, _ = await added_files(visit.parts).add_stored(
+        job, choice, visit.person, choice.columns.get(key, key) or None
     )
-    return visit.go(f"/jobs/{job.id}", added_words(added.enqueued.accepted, added.enqueued.known))
+    return visit.go(f"/jobs/{job.id}", added_words(enqueued.accepted, enqueued.known))
 
 
 async def _standing(visit: Visit, job_id: int) -> Job:
@@ -175,24 +176,28 @@ def _require_chosen(visit: Visit, name: str) -> Pipeline:
     return pipeline
 
 
-async def _request(visit: Visit) -> JobRequest:
-    form = await fields(visit.request)
+def _request(visit: Visit, form: dict[str, str]) -> JobRequest:
+    return JobRequest(
+        visit.parts.new_jobs.pipeline(form.get("pipeline", "")),
+        _declared_options(form),
+        standing=form.get("standing") == "on",
+        max_items=whole_number(form.get("max_items")),
+        ip=ip_of(visit.request),
+    )
+
+
+def _choice(form: dict[str, str]) -> FileChoice:
     names = {
         column: name.strip()
         for column, name in _with_prefix(form, _NAME).items()
         if name.strip() not in ("", column)
     }
     ids = f"{form.get('file_id', '')},{form.get('image_ids', '')}".split(",")
-    return JobRequest(
-        pipeline=form.get("pipeline", ""),
-        file_ids=[whole_number(file_id) or 0 for file_id in ids if file_id],
+    return FileChoice(
+        [whole_number(file_id) or 0 for file_id in ids if file_id],
         table=table_options(form),
         columns=names,
         columns_are_confirmed=True,
-        options=_declared_options(form),
-        caps=Caps(whole_number(form.get("max_items"))),
-        ip=ip_of(visit.request),
-        standing=form.get("standing") == "on",
     )
 
 

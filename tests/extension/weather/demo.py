@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from holdfast.demo.part import NOT_FOUND, Ask, DemoPart, Reply, Sample
+from holdfast.engine.control import JobRequest
 
 
 def answer(ask: Ask) -> Reply:
@@ -12,7 +13,7 @@ def environment(url: str) -> dict[str, str]:
 
 
 async def fill(sample: Sample) -> None:
-    await sample.control.start_discovery(sample.pipeline, {})
+    await sample.control.start(JobRequest(sample.pipeline))
 
 
 DEMO = DemoPart(answer, environment, fill)

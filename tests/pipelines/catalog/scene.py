@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import structlog
 
-from holdfast.engine.control import Control, NewUpload
+from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.extension import installed
 from holdfast.pipeline import Pipeline
 from holdfast.pipelines.catalog import loading
@@ -65,8 +65,8 @@ async def priced(
     """The job, and each row's result with `item_status` and `error`."""
     pipeline = made or make_catalog()
     control = Control(store, "tester", structlog.get_logger())
-    upload = NewUpload(pipeline, "list.csv", "list.csv", str(len(rows)), options=options)
-    job_id = await control.start_upload(upload)
+    file = JobFile("list.csv", "list.csv", str(len(rows)))
+    job_id = await control.start(JobRequest(pipeline, options, file))
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, [NewItem(orjson.dumps(row).decode()) for row in rows], end=True)
     patience = 180 + len(rows) / 5

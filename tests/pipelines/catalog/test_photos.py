@@ -19,8 +19,9 @@ import pytest
 from PIL import Image
 
 from holdfast.child_environment import child_environment
-from holdfast.console.new_jobs import JobRequest
+from holdfast.console.new_jobs import FileChoice
 from holdfast.console.person import Person, Role
+from holdfast.engine.control import JobRequest
 from holdfast.errors import Failed
 from holdfast.extension import installed
 from holdfast.model import ItemStatus
@@ -249,9 +250,10 @@ async def _check_that_nothing_is_left(
     await server.work(made.json()["id"])
     reader.look = look
     file_id = (await ada.post("/api/files", files=sent)).json()["id"]
-    request = JobRequest(pipeline="catalog", file_ids=[file_id])
+    request, choice = JobRequest(parts.pipelines["catalog"]), FileChoice([file_id])
     for _ in range(2):
-        ((_, outcome),) = await parts.new_jobs.dry_run(request, Person("ada", Role.OPERATOR))
+        person = Person("ada", Role.OPERATOR)
+        ((_, outcome),) = await parts.new_jobs.dry_run(request, person, choice)
         assert outcome.status is ItemStatus.DONE and "The same photo" not in (outcome.result or "")
     assert await server.stored("pipelines/catalog/") == []
 

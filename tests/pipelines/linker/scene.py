@@ -16,7 +16,7 @@ from holdfast.cli.composition import discover_limits, ingest_bounds
 from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
 from holdfast.console.rulings import NewRuling
-from holdfast.engine.control import Control, NewUpload
+from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.model import Job
@@ -69,15 +69,9 @@ class LinkerScene:
         path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
         file = open_table(path, {})
         mapping = {"mapping": mapping_text(MAPPING)}
-        upload = NewUpload(
-            self.pipeline,
-            path.name,
-            str(path),
-            content_key(path),
-            reading_plan(file.detected, (), {}, {}),
-            mapping | options,
-        )
-        job_id = await self.control.start_upload(upload)
+        plan = reading_plan(file.detected, (), {}, {})
+        over = JobFile(path.name, str(path), content_key(path), plan)
+        job_id = await self.control.start(JobRequest(self.pipeline, mapping | options, over))
         settings = load_settings(HASTE)
         walk = WalkParts(
             self.store, discover_limits(settings), SystemClock(), system_random(), Metrics(),

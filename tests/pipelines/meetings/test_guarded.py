@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.api.app import create_app
 from holdfast.cli.api_parts import opened_parts
-from holdfast.engine.control import Control
+from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
 from holdfast.pipelines.meetings.options import MeetingsOptions
 from holdfast.pipelines.meetings.web import PACK
@@ -99,10 +99,10 @@ async def test_page_new_job_refuses_a_planning_pipeline(people: People, town: To
 
 
 async def test_every_door_is_the_same_one(town: Town) -> None:
-    """Messages, schedules and commands make their jobs through these two."""
+    """Messages, schedules and commands make their jobs through this."""
     control = Control(town.store, "alice", town.log)
     with pytest.raises(UserError, match="plan"):
-        await control.discovery_job(town.pipeline, OPTIONS, owner="bob")
+        await control.new_job(JobRequest(town.pipeline, OPTIONS, owner="bob"))
     assert await town.jobs() == []
 
 
@@ -151,7 +151,8 @@ async def test_backfill_that_is_sent_again_with_its_key_is_one(people: People, t
     again = await alice.post(path, json={"types": ["agenda"]}, headers=key)
     assert first.json()["decisions"][0]["action"] == "start full"
     assert (again.headers["Idempotency-Replayed"], again.json()) == ("true", first.json())
-    lost = "update requests set status = null, body = '1'"  # as if its server had been killed
+    # As if its server had been killed.
+    lost = "update taken_keys set status = null, body = null"
     await execute(town.store, lost)
     (decision,) = (await alice.post(path, json={"types": ["agenda"]}, headers=key)).json()[
         "decisions"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.engine.control import JobRequest
 from holdfast.errors import UserError
 from holdfast.pipelines.posts.web import PACK
 from holdfast.store import Store
@@ -29,7 +30,7 @@ async def test_only_messages_bring_posts(store: Store, database_url: str, tmp_pa
         reply = await alice.post("/api/jobs", data=form, files={"file": ("p.jsonl", forged)})
         assert reply.status_code == 422 and "queues" in reply.json()["detail"]
         with pytest.raises(UserError, match="queues"):
-            await server.parts.control("alice").open(server.parts.pipelines["posts"], {})
+            await server.parts.control("alice").open(JobRequest(server.parts.pipelines["posts"]))
         admin = await server.person("root", "admin")
         jobs = (await admin.get("/api/jobs")).json()["jobs"]
         assert [job["pipeline"] for job in jobs] == ["posts"]

@@ -83,7 +83,7 @@ async def test_consumer_killed_at_a_write_or_before_the_acknowledgement(
     scene: Scene, children: Children, database_url: str, point: str
 ) -> None:
     await _send(scene)
-    fault = f"accept_records/{point}"
+    fault = f"enqueue/{point}"
     await asyncio.to_thread(_killed, scene, children, database_url, fault, "consume", "posts")
     # Its message has been delivered once, though the process had several consumers.
     async with scene.consuming():

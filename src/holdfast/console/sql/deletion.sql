@@ -70,9 +70,9 @@ where  user_name = :name;
 delete from recovery_codes
 where  user_name = :name;
 
--- name: delete_requests_of_user
-delete from requests
-where  user_name = :name;
+-- name: delete_keys_of_user
+delete from taken_keys
+where  owner_id = :name;
 
 -- name: delete_operations_of_user
 delete from operations

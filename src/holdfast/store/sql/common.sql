@@ -754,10 +754,3 @@ update streams
 set    token = null, worker = null
 where  worker = :worker
 returning job_id;
-
--- name: note_made
--- Until the request is answered, its body is the id of what it made.
-update requests
-set    body = :made, fingerprint = fingerprint || cast(:content as text)
-where  user_name = :user_name and key = :key and status is null and body is null
-returning key;

@@ -1,4 +1,4 @@
--- Messages: outbox, turns, inbox, dead letters of messages, duties.
+-- Messages: outbox, turns, dead letters of messages, duties.
 
 -- name: announce
 -- A slice of a job is wanted; the relay creates its message. The rows of an upload are ingested
@@ -196,17 +196,6 @@ returning job_id;
 select pipelines
 from   workers
 where  listens = 1 and stopped_at is null and seen_at > @after(:ago);
-
--- name: take_message
--- The inbox: a message that was taken before is not taken again.
-insert into inbox (message_id, type, at)
-values (:message_id, :type, @now)
-on conflict (message_id) do nothing
-returning message_id;
-
--- name: forget_messages
-delete from inbox
-where  at <= @after(:ago);
 
 -- name: add_dead_message
 insert into dead_letters (kind, job_id, pipeline, code, message, state, created_at, message_id,

@@ -57,11 +57,6 @@ select count(*)
 from   samples
 where  bucket < :bucket;
 
--- name: count_old_messages
-select count(*)
-from   inbox
-where  at <= @after(:ago);
-
 -- name: count_old_audit
 select count(*)
 from   audit

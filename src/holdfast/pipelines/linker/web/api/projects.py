@@ -14,7 +14,7 @@ from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
 from holdfast.api.exports import Format
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of
-from holdfast.api.jobs import JobRequest
+from holdfast.api.jobs import FileChoice, JobRequest
 from holdfast.api.operations import OperationShape, export_jobs
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import ItemStatus, Job, JobState, Json
@@ -151,14 +151,14 @@ async def _start(
     if job_id is None:
         mapping = ColumnMapping(**dataset["mapping"])
         request = JobRequest(
-            pipeline="linker",
-            file_ids=[dataset["file_id"]],
-            columns_are_confirmed=True,
-            options=project.job_options(mapping_text(mapping), dataset["id"]),
+            parts.new_jobs.pipeline("linker"),
+            project.job_options(mapping_text(mapping), dataset["id"]),
             ip=ip,
         )
+        choice = FileChoice([dataset["file_id"]], columns_are_confirmed=True)
+        owner = replace(person, name=project.owner_id)
         try:
-            job_id = await parts.new_jobs.start(request, replace(person, name=project.owner_id))
+            job_id = await parts.new_jobs.start(request, owner, choice)
         except UserError:
             await control.change(release_dataset(dataset["id"]))
             raise

@@ -1,0 +1,47 @@
+-- Keys of requests and messages, each taken once.
+
+-- name: take_key
+-- One whose process is silent may be taken over, by the same request: its process may wake up, and
+-- what it makes is not the answer to another.
+insert into taken_keys (owner_id, key, fingerprint, content, at)
+values (:owner_id, :key, :fingerprint, '', @now)
+on conflict (owner_id, key) do update
+set at = excluded.at
+where taken_keys.status is null and taken_keys.made is null and taken_keys.at <= @after(-20)
+      and taken_keys.fingerprint = excluded.fingerprint
+returning key;
+
+-- name: renew_key
+-- Its request is still being answered.
+update taken_keys
+set    at = @now
+where  owner_id = :owner_id and key = :key and status is null and made is null;
+
+-- name: taken_key
+select fingerprint, content, status, body, made
+from   taken_keys
+where  owner_id = :owner_id and key = :key;
+
+-- name: note_made
+update taken_keys
+set    made = :made, content = :content
+where  owner_id = :owner_id and key = :key and status is null and made is null
+returning key;
+
+-- name: answer_key
+update taken_keys
+set    status = :status, body = :body
+where  owner_id = :owner_id and key = :key;
+
+-- name: drop_key
+delete from taken_keys
+where  owner_id = :owner_id and key = :key and status is null and made is null;
+
+-- name: forget_keys
+delete from taken_keys
+where  at <= @after(:ago);
+
+-- name: count_old_keys
+select count(*)
+from   taken_keys
+where  at <= @after(:ago);
