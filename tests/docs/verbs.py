@@ -146,8 +146,7 @@ def _texts(node: ast.expr, function: _Function) -> set[str]:
 
 
 def _text(node: ast.AST) -> str:
-    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    return node.value if is_text else ""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _values(name: ast.Name, function: _Function) -> list[ast.expr]:
