@@ -118,13 +118,13 @@ def settings(database: Postgres, folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def running(database: Postgres, folder: Path) -> Iterator[Api]:
+def running(database: Postgres, folder: Path, pipeline: Path = NOOP) -> Iterator[Api]:
     """From the moment at which it answers. Its log and its files lie in a folder of its own."""
     folder = folder / "api"
     folder.mkdir(exist_ok=True)
     used, port = settings(database, folder), free_port()
     token = _token(used)
-    command = python("holdfast", "api", NOOP, "--port", port)
+    command = python("holdfast", "api", pipeline, "--port", port)
     with measure.processes([command], folder, used) as (process,):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
         api = Api(port, token, psutil.Process(process.pid), connection)

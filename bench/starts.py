@@ -88,7 +88,7 @@ async def _open(stack: AsyncExitStack, fleet: Fleet) -> _Desk:
         if point == "commit":
             committed_at[verb] = time.monotonic()
 
-    store = await open_store(fleet.database.url, announces=bool(fleet.broker), fault=watch)
+    store = await open_store(fleet.database.url, fault=watch)
     stack.push_async_callback(store.close)
     notes = Path(fleet.settings["BENCH_NOTES"])
     notes.touch()

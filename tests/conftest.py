@@ -206,7 +206,7 @@ def empty_database_url(request: pytest.FixtureRequest) -> str:
 async def store(database_url: str) -> AsyncIterator[Any]:
     from holdfast.store import open_store
 
-    store = await open_store(database_url, announces=True)
+    store = await open_store(database_url)
     yield store
     await store.close()
 

@@ -36,14 +36,21 @@ PATIENCE_SECONDS = 60.0
 
 
 class Hosts:
-    """Processes, each on a disk of its own."""
+    """Processes, each on a disk of its own, or all on one."""
 
-    def __init__(self, database_url: str, folder: Path, settings: dict[str, str]) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        folder: Path,
+        settings: dict[str, str],
+        shares_disk: bool = False,
+    ) -> None:
         self._command = HoldfastCommand(database_url, folder, {**settings, **HASTE})
         self._children = Children(folder)
         self._folder = folder
         self._stack = ExitStack()
         self._started = 0
+        self._shares_disk = shares_disk
         self.headers: dict[str, str] = {}
         (folder / "lengths.py").write_text(PIPELINE)
 
@@ -77,7 +84,7 @@ class Hosts:
 
     def _start(self, *words: str, **settings: str) -> Child:
         self._started += 1
-        disk = self._folder / f"disk-{self._started}"
+        disk = self._folder / ("disk" if self._shares_disk else f"disk-{self._started}")
         env = self._command.environment({"HOLDFAST_DATA_DIR": str(disk), **settings})
         return self._children.holdfast(list(words), env)
 
@@ -86,9 +93,9 @@ class Hosts:
 def hosts_of_fleet(
     database_url: str, broker_url: str, rabbit: RabbitServer, folder: Path
 ) -> Iterator[Hosts]:
-    """Hosts that are told by messages what to do; their queues are removed at the end."""
+    """Processes that are told by messages what to do; their queues are removed at the end."""
     settings = broker_settings(broker_url)
-    hosts = Hosts(database_url, folder, settings)
+    hosts = Hosts(database_url, folder, settings, shares_disk=True)
     yield hosts
     hosts.close()
     rabbit.start()

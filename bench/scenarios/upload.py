@@ -1,18 +1,23 @@
-"""A large CSV file sent to the API, beside `holdfast run` taking the same file in."""
+"""A large CSV file sent to the API and read by a worker, beside `holdfast run` taking the same file
+in."""
 
 from __future__ import annotations
 
 import time
 from statistics import median
 
+import psutil
+
 from bench import api_runs, holdfast_runs, measure
-from bench.measure import Watch
+from bench.measure import ROOT, Watch, python
 from bench.report import Result, Table, Target, at_most, per_second, ratio, times
 from bench.scenarios.ground import Ground
 
 MOST_TIMES = 1.5
 MOST_MEMORY = 300
 MEGABYTE = 1_000_000
+#: Its items wait, so that the worker reads and does little else.
+WAITING = ROOT / "bench" / "waiting.py"
 
 
 def run(ground: Ground) -> Result:
@@ -31,8 +36,9 @@ def run(ground: Ground) -> Result:
         if found:
             _add_row(result, table, name, count, found)
     table.notes += [
-        "API: from the first byte sent until all rows are items. holdfast run --no-work: the whole",
-        "process. In turn, on an empty database each; the middle of the rounds.",
+        "API: from the first byte sent until all rows are items, with one worker, whose memory is",
+        "counted with that of the API. holdfast run --no-work: the whole process. In turn, on an",
+        "empty database each; the middle of the rounds.",
     ]
     result.tables.append(table)
     figures = result.figures.get
@@ -54,14 +60,23 @@ def _add_row(result: Result, table: Table, name: str, count: int, found: list[Wa
 def _through_api(ground: Ground, count: int) -> Watch:
     file = ground.file(count)
     database = holdfast_runs.fresh_postgres(ground.servers, ground.folder)
-    with api_runs.running(database, ground.folder) as api, measure.watching(api.process) as watch:
+    worker_folder = ground.folder / "worker"
+    worker_folder.mkdir(exist_ok=True)
+    used = api_runs.settings(database, ground.folder / "api")
+    with (
+        api_runs.running(database, ground.folder, WAITING) as api,
+        measure.processes([python("holdfast", "work", WAITING)], worker_folder, used) as (worker,),
+        measure.watching(api.process) as watch,
+        measure.watching(psutil.Process(worker.pid)) as of_worker,
+    ):
         begun = time.perf_counter()
-        job_id = api.upload(file, "noop")
+        job_id = api.upload(file, "waiting")
         api.await_state(f"/api/jobs/{job_id}", "set", "discoveredAt")
         watch.seconds = time.perf_counter() - begun
     items, _ = database.counts(job_id)
     if items != count:
         raise measure.RunFailed(f"{items} of {count} rows are items")
+    watch.peak_bytes += of_worker.peak_bytes
     return watch
 
 

@@ -102,13 +102,6 @@ class Lane(StrEnum):
     EVENT = "EVENT"
 
 
-class SliceKind(StrEnum):
-    """What a slice of a job does."""
-
-    PROCESS = "process"
-    DISCOVER = "discover"
-
-
 @dataclass(frozen=True, slots=True)
 class Gate:
     """A shared limit on one domain or provider, held across all workers.

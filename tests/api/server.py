@@ -1,4 +1,5 @@
-"""Starts the API in the test's own loop and gives each person a client of their own.
+"""Starts the API in the test's own loop, with a reader of the files that are sent to it, and gives
+each person a client of their own.
 
 async with ApiServer(url, folder) as server:
     ada = await server.person("ada")
@@ -33,6 +34,7 @@ from holdfast.pipeline import Pipeline, pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
+from tests.reading_files import reading_files
 
 PASSWORD = "correct horse"
 
@@ -170,6 +172,9 @@ class ApiServer:
         self.parts = await self._stack.enter_async_context(opened_parts(settings, pipelines))
         self.app = create_app(self.parts)
         add_pages(self.app, self._packs or page_packs(pipelines))
+        await self._stack.enter_async_context(
+            reading_files(settings, self.parts.store, pipelines, lambda: self.parts.library.access)
+        )
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(

@@ -52,12 +52,12 @@ def _job(client: httpx2.Client, job_id: int) -> dict[str, Any]:
     return job
 
 
-def test_server_killed_in_mid_ingest_continues_where_it_stopped(
+def test_worker_killed_in_mid_file_is_continued_by_the_next(
     holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
 ) -> None:
     rows = 400_000
-    server = holdfast_command.start("api", pipeline_file, "--port", "0")
-    address = listening(server)
+    address = listening(holdfast_command.start("api", pipeline_file, "--port", "0"))
+    worker = holdfast_command.start("work", pipeline_file)
     _log_in(holdfast_command, client, address)
     content = b"title\n" + b"".join(b"item %d\n" % number for number in range(rows))
     form = {"pipeline": "titles"}
@@ -66,11 +66,12 @@ def test_server_killed_in_mid_ingest_continues_where_it_stopped(
     job_id = made.json()["id"]
     while not _job(client, job_id)["counters"]["accepted"]:
         time.sleep(0.01)
-    server.send_signal(signal.SIGKILL)
-    server.wait(30)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait(30)
+    killed_at = _job(client, job_id)["counters"]["accepted"]
+    assert killed_at < rows
 
-    address = listening(holdfast_command.start("api", pipeline_file, "--port", "0"))
-    client.base_url = address
+    holdfast_command.start("work", pipeline_file)
     while not (job := _job(client, job_id))["discoveredAt"]:
         assert job["state"] == "RUNNING"
         time.sleep(0.1)

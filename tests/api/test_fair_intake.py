@@ -32,7 +32,7 @@ async def test_unforeseen_errors_end_the_job_and_others_are_taken_in(server: Api
         while (job := (await ada.get(f"/api/jobs/{job_id}")).json())["state"] == "RUNNING":
             await asyncio.sleep(0.05)
         assert job["state"] == "FAILED"
-        assert "cannot be ingested" in job["error"]
+        assert "the file cannot be read" in job["error"]
 
 
 @pytest.mark.parametrize("table", [7, ["names"], {"names": 7}])

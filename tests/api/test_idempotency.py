@@ -57,16 +57,14 @@ async def test_key_of_a_job_over_another_file_of_the_same_length_is_refused(
     assert len((await ada.get("/api/jobs")).json()["jobs"]) == 1
 
 
-async def test_request_of_a_killed_server_is_taken_over_unless_it_is_renewed(
-    server: ApiServer,
-) -> None:
+async def test_request_of_a_killed_server_is_taken_over_and_no_other(server: ApiServer) -> None:
     table, store = server.parts.store.taken_keys, server.parts.store
-    for name in ("slow", "gone"):
-        assert await table.begin_request("ada", name, "same") is None
-    await execute(store, "update taken_keys set at = @after(-25)")
-    await table.renew_request("ada", "slow")
-    assert await table.begin_request("ada", "slow", "same") is not None
-    assert await table.begin_request("ada", "gone", "same") is None
+    for name in ("alive", "killed"):
+        await store.workers.add_worker(name, "host", 1, [])
+        assert await table.begin_request("ada", name, "same", name) is None
+    await store.workers.lose("killed", gone=True)
+    assert await table.begin_request("ada", "alive", "same", "next") is not None
+    assert await table.begin_request("ada", "killed", "same", "next") is None
 
 
 async def test_frozen_server_that_wakes_up_makes_nothing_a_second_time(server: ApiServer) -> None:
@@ -74,13 +72,13 @@ async def test_frozen_server_that_wakes_up_makes_nothing_a_second_time(server: A
     job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
     addition, key = Addition("events", "", [new_item({"n": 1})]), RequestKey("ada", "one")
     for _ in range(2):
-        assert await table.begin_request("ada", "one", "same") is None
-        await execute(store, "update taken_keys set at = @after(-25)")
+        assert await table.begin_request("ada", "one", "same", "api") is None
+        await execute(store, "update taken_keys set worker = null")
     await store.additions.enqueue(addition, key)
     with pytest.raises(UnfitState, match="just been answered"):
         await store.additions.enqueue(addition, key)
     await table.drop_request("ada", "one")
-    again = await table.begin_request("ada", "one", "same")
+    again = await table.begin_request("ada", "one", "same", "api")
     assert again is not None and again.made == job_id
     assert (await store.reads.counters(job_id)).accepted == 1
 
@@ -88,9 +86,9 @@ async def test_frozen_server_that_wakes_up_makes_nothing_a_second_time(server: A
 async def test_another_request_does_not_take_over_a_key(server: ApiServer) -> None:
     """The server of the first may wake up: what it makes would be the response to the other."""
     table, store = server.parts.store.taken_keys, server.parts.store
-    assert await table.begin_request("ada", "one", "first") is None
-    await execute(store, "update taken_keys set at = @after(-25)")
-    before = await table.begin_request("ada", "one", "other")
+    assert await table.begin_request("ada", "one", "first", "api") is None
+    await execute(store, "update taken_keys set worker = null")
+    before = await table.begin_request("ada", "one", "other", "api")
     assert before is not None and before.fingerprint == "first"
 
 

@@ -49,8 +49,8 @@ async def _reached(url: str, scenario: Scenario) -> set[str]:
         if verb == scenario.verb:
             passed.add(query)
 
-    store = await open_store(url, announces=True)
-    watched = await open_store(url, announces=True, fault=note)
+    store = await open_store(url)
+    watched = await open_store(url, fault=note)
     try:
         state = await scenario.prepare(store)
         await scenario.act(watched, state)
@@ -63,15 +63,10 @@ async def _reached(url: str, scenario: Scenario) -> set[str]:
 
 async def _kill_at(url: str, children: Children, number: int, point: str) -> None:
     scenario = SCENARIOS[number]
-    store = await open_store(url, announces=True)
+    store = await open_store(url)
     try:
         state = await scenario.prepare(store)
-        settings = {
-            "HOLDFAST_DATABASE_URL": url,
-            "HOLDFAST_FAULT": point,
-            # There are no consumers: with a broker set, work is announced.
-            "HOLDFAST_BROKER_URL": "amqp://127.0.0.1:1/",
-        }
+        settings = {"HOLDFAST_DATABASE_URL": url, "HOLDFAST_FAULT": point}
         doomed = children.call(act, number, state, env=settings)
         assert await asyncio.to_thread(doomed.wait, PATIENCE_SECONDS) == KILLED, doomed.said()
         await _take_over(store, scenario, state)

@@ -39,9 +39,9 @@ def _groups(points: list[str]) -> list[list[str]]:
 #: the API or a long walk come to: see test_kill_points.
 RARE = (
     "add_dead_letter", "drop_range", "free_range", "move_to_range", "quarantine_item",
-    "add_decision", "add_keys", "move_keys", "take_over_stream", "announce", "end_lost_slices",
+    "add_decision", "add_keys", "move_keys", "take_over_stream", "tell_workers", "end_lost_slices",
     "clear_marks", "mark_stream", "reopen_streams", "undiscover_job", "note_made",
-    "prune_stream_pages",
+    "prune_stream_pages", "keep_files",
 )  # fmt: skip
 #: Points that only the end of a pipeline with `plan` or `conclude` comes to: see
 #: tests/store/planning_scenarios.py.

@@ -80,7 +80,7 @@ async def _set_flag(store: Store, name: str) -> None:
 
 
 async def _begin(store: Store, name: str) -> None:
-    await store.taken_keys.begin_request("ada", name, "same")
+    await store.taken_keys.begin_request("ada", name, "same", "api")
 
 
 USER = ("users", "name", 1)
@@ -138,11 +138,6 @@ simple_scenario(
 )
 simple_scenario("set_flag", _set_flag, "flags", "name", 1)
 simple_scenario("begin_request", _begin, "taken_keys", "key", 1)
-simple_scenario(
-    "renew_request",
-    lambda store, name: store.taken_keys.renew_request("ada", name),
-    "taken_keys", "key", 1, _begin,
-)  # fmt: skip
 simple_scenario(
     "answer_request",
     lambda store, name: store.taken_keys.answer_request("ada", name, 202, "{}"),
@@ -273,7 +268,7 @@ class AddExport:
 class AddFileForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", f"file at {await store.jobs.now()}", "of this content")
-        assert await store.taken_keys.begin_request(*request[:2], "same") is None
+        assert await store.taken_keys.begin_request(*request[:2], "same", "api") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:
@@ -283,7 +278,7 @@ class AddFileForARequest:
 
     async def check(store: Store, request: RequestKey) -> None:
         made = await fetch(store, "select id from files where name = :name", name=request.key)
-        answered = await store.taken_keys.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same", "api")
         assert answered is not None and [row[0] for row in made] == [answered.made]
         assert (answered.fingerprint, answered.content) == ("same", "of this content")
 
@@ -291,7 +286,7 @@ class AddFileForARequest:
 async def _job_and_request(store: Store, what: str) -> tuple[int, RequestKey]:
     job_id = await filled_job(store, 1)
     request = RequestKey("ada", f"{what} {job_id}")
-    assert await store.taken_keys.begin_request(*request[:2], "same") is None
+    assert await store.taken_keys.begin_request(*request[:2], "same", "api") is None
     return job_id, request
 
 
@@ -310,7 +305,7 @@ class AddExportForARequest:
     async def check(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
         made = await fetch(store, "select id from exports where job_id = :j", j=job_id)
-        answered = await store.taken_keys.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same", "api")
         assert answered is not None and [row[0] for row in made] == [answered.made]
 
 
@@ -377,7 +372,7 @@ async def _hold(store: Store, kind: str, job_id: int) -> Hold:
 async def _again(store: Store, hold: Hold) -> Hold:
     """As the holder knows it after a crash: from the operation's row."""
     found = await open_console(store).operations.operation(hold.operation.id)
-    return Hold(found, hold.worker, hold.seconds)
+    return Hold(found, hold.worker)
 
 
 async def _ranges(store: Store) -> int:
@@ -431,7 +426,7 @@ class AddOperationForARequest:
 
     async def check(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
-        answered = await store.taken_keys.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same", "api")
         found = await open_console(store).operations.page(None, 200)
         made = [each.id for each in found if each.job_ids == (job_id,)]
         assert answered is not None and made == [answered.made]

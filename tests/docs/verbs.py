@@ -20,7 +20,7 @@ STORE = Path(holdfast.store.__path__[0])
 #: Where the verbs of the kernel are: of jobs, records, work, workers, gates and messages.
 KERNEL = (
     "jobs", "ingest", "enqueue", "idempotency", "leases", "outcomes", "counters", "workers",
-    "gates", "messages",
+    "gates", "messages", "nudges",
 )  # fmt: skip
 _WRITTEN = re.compile(r"\b(?:insert into|delete from) (\w+)|\bupdate (\w+)\s+set\b")
 _LOCKED = re.compile(r"\bfrom\s+(\w+)[^;]*\bfor (?:no key update|key share|update|share)\b")

@@ -71,12 +71,12 @@ async def test_forced_pass_is_noted_under_the_key_of_its_request(store: Store) -
     before = await order(store, "hill")
     await work(store, Stations())
     requests = store.taken_keys
-    assert await requests.begin_request("ada", "a key", "the request") is None
+    assert await requests.begin_request("ada", "a key", "the request", "api") is None
     control = Control(store, "tester", structlog.get_logger())
     request = JobRequest(Stations(), key=RequestKey("ada", "a key"))
     job = await store.reads.job(before)
     [forced] = await control.force_full(request, job, "hill")
-    sent_again = await requests.begin_request("ada", "a key", "the request")
+    sent_again = await requests.begin_request("ada", "a key", "the request", "api")
     assert sent_again is not None and sent_again.made == forced
 
 

@@ -13,12 +13,12 @@ import orjson
 import pytest
 import structlog
 
-from holdfast.cli.composition import discover_limits, ingest_bounds
+from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock
 from holdfast.console import open_console
 from holdfast.engine.control import Control, JobFile, JobRequest
+from holdfast.engine.own_walk import OwnWalk
 from holdfast.engine.record.discover import WalkParts
-from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
@@ -51,10 +51,9 @@ async def upload(store: Store, path: Path, **settings_of_test: str) -> int:
     job_id = await Control(store, "tester", log).start(request)
     clock, rng = SystemClock(), random.Random(1)
     walk = WalkParts(store, discover_limits(settings), clock, rng, Metrics(), log)
-    parts = UploadParts(walk, ingest_bounds(settings))
     with TableFile(path) as file:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await Upload(parts, "one", job_id, demo, file, asyncio.Event()).take_in()
+            await OwnWalk(walk, "one", file, asyncio.Event()).run(demo, job_id)
     return job_id
 
 

@@ -85,7 +85,7 @@ async def admin(broker_url: str) -> AsyncIterator[AbstractChannel]:
         yield await connection.channel()
 
 
-def outgoing(queue: str = "bulk", body: bytes = b"{}") -> Outgoing:
+def outgoing(queue: str = "orders", body: bytes = b"{}") -> Outgoing:
     return Outgoing(queue, str(uuid4()), body)
 
 
@@ -108,7 +108,7 @@ def fleet(
 ) -> Iterator[Fleet]:  # fmt: skip
     """Nothing of it runs until the test starts it."""
     settings = broker_settings(broker_url)
-    yield Fleet(postgres_url, tmp_path, children, settings)
+    yield Fleet(postgres_url, tmp_path, children, settings, rabbit_server)
     children.close()
     rabbit_server.start()
     forget_queues(settings)

@@ -19,6 +19,7 @@ from holdfast.messaging.signing import ZEROS, sign
 from tests.chaos.children import Child, Children
 from tests.chaos.scene import DEEDS, Scene, finish, wait_until
 from tests.fleet import EXCHANGES, QUEUES
+from tests.rabbitmq import RabbitServer
 
 HOSTILE = DEEDS.with_name("hostile.py")
 
@@ -48,17 +49,23 @@ def message(
     return sign(payload, key) if key else payload
 
 
-def slice_of(job_id: int, kind: str = "process") -> bytes:
-    return message(f"slice.{kind}", {"job_id": job_id})
+def nudge(job_id: int) -> bytes:
+    return message("job.work", {"job_id": job_id})
 
 
 class Fleet(Scene):
     """A scene whose processes hear messages. Nothing runs until it is started."""
 
     def __init__(
-        self, database_url: str, folder: Path, children: Children, settings: Mapping[str, str]
+        self,
+        database_url: str,
+        folder: Path,
+        children: Children,
+        settings: Mapping[str, str],
+        rabbit: RabbitServer,
     ) -> None:
         super().__init__(database_url, folder, children, settings)
+        self.rabbit = rabbit
         self._broker_url = settings["HOLDFAST_BROKER_URL"]
         self._prefix = settings["HOLDFAST_QUEUE_PREFIX"]
 
@@ -133,6 +140,25 @@ class Fleet(Scene):
             return int(found.declaration_result.message_count or 0)
 
         return int(self._with_channel(ask))
+
+    def nudges(self, queue: str) -> tuple[int, int]:
+        """How many wait in a queue, and how many are held by workers."""
+        listed = self.rabbit.control(
+            "list_queues", "name", "messages_ready", "messages_unacknowledged"
+        )
+        rows = [line.split() for line in listed.splitlines()]
+        counts = [row[1:] for row in rows if row[0] == f"{self._prefix}.{queue}"]
+        return (int(counts[0][0]), int(counts[0][1])) if counts else (0, 0)
+
+    def consumers(self, queue: str) -> int:
+        async def ask(channel: aio_pika.abc.AbstractChannel) -> int:
+            found = await channel.declare_queue(f"{self._prefix}.{queue}", passive=True)
+            return int(found.declaration_result.consumer_count or 0)
+
+        try:
+            return int(self._with_channel(ask))
+        except ChannelNotFoundEntity:
+            return 0
 
     def wipe_broker(self) -> None:
         """Everything of ours in the broker goes, with the messages in it."""

@@ -20,22 +20,22 @@ async def test_unacknowledged_message_comes_again_and_is_counted(
 ) -> None:
     first = await open_test_broker()
     await first.publish([outgoing()])
-    await next_of(await first.consume("bulk", 1))
+    await next_of(await first.consume("orders", 1))
     await first.close()
     second = await open_test_broker()
-    again = await next_of(await second.consume("bulk", 1))
+    again = await next_of(await second.consume("orders", 1))
     assert (again.delivery_count, again.redelivered) == (1, True)
     await again.ack()
 
 
 async def test_prefetch_bounds_what_is_under_way(broker: Broker) -> None:
     await broker.publish([outgoing() for _ in range(5)])
-    consumer = await broker.consume("bulk", 2)
+    consumer = await broker.consume("orders", 2)
     held = [await next_of(consumer), await next_of(consumer)]
-    assert await broker.depth("bulk") == 3
+    assert await broker.depth("orders") == 3
     await held[0].ack()
     await next_of(consumer)
-    assert await broker.depth("bulk") == 2
+    assert await broker.depth("orders") == 2
 
 
 async def test_consuming_continues_after_the_connection_was_cut(
@@ -43,7 +43,7 @@ async def test_consuming_continues_after_the_connection_was_cut(
 ) -> None:
     async with Proxy(broker_url) as proxy:
         broker = await open_test_broker(proxy.url)
-        consumer = await broker.consume("bulk", 1)
+        consumer = await broker.consume("orders", 1)
         await broker.publish([outgoing(body=b"1")])
         held = await next_of(consumer)
         await proxy.cut()
@@ -67,10 +67,10 @@ async def test_what_was_buffered_on_a_lost_connection_is_not_handed_out_twice(
     async with Proxy(broker_url) as proxy:
         broker = await open_test_broker(proxy.url)
         await broker.publish([outgoing() for _ in range(3)])
-        consumer = await broker.consume("bulk", 3)
+        consumer = await broker.consume("orders", 3)
 
         async def all_buffered() -> bool:
-            return await broker.depth("bulk") == 0
+            return await broker.depth("orders") == 0
 
         await until(all_buffered)
         await proxy.cut()
@@ -81,7 +81,7 @@ async def test_what_was_buffered_on_a_lost_connection_is_not_handed_out_twice(
 
 
 async def test_channel_closed_by_the_server_is_opened_again(broker: Broker) -> None:
-    consumer = await broker.consume("bulk", 1)
+    consumer = await broker.consume("orders", 1)
     await broker.publish([outgoing()])
     held = await next_of(consumer)
     await held.ack()
@@ -102,7 +102,7 @@ async def test_message_held_for_too_long_is_delivered_again_and_logged(
     try:
         broker = await open_test_broker()
         await broker.publish([outgoing()])
-        consumer = await broker.consume("bulk", 1)
+        consumer = await broker.consume("orders", 1)
         held = await next_of(consumer)
         again = await next_of(consumer)
         assert (held.is_lost, again.delivery_count) == (True, 1)
@@ -115,10 +115,10 @@ async def test_message_held_for_too_long_is_delivered_again_and_logged(
 async def test_queue_deleted_elsewhere_is_declared_and_consumed_again(
     broker: Broker, admin: AbstractChannel, queue_prefix: str, log: LogBook
 ) -> None:
-    consumer = await broker.consume("bulk", 1)
+    consumer = await broker.consume("orders", 1)
     await broker.publish([outgoing()])
     await (await next_of(consumer)).ack()
-    await admin.queue_delete(f"{queue_prefix}.bulk")
+    await admin.queue_delete(f"{queue_prefix}.orders")
     await log.wait_for("queue.lost")
     await until(lambda: _sent(broker))
     await next_of(consumer)
@@ -127,13 +127,13 @@ async def test_queue_deleted_elsewhere_is_declared_and_consumed_again(
 async def test_queue_taken_by_another_form_is_reported_and_waited_for(
     broker: Broker, admin: AbstractChannel, queue_prefix: str, log: LogBook
 ) -> None:
-    consumer = await broker.consume("bulk", 1)
+    consumer = await broker.consume("orders", 1)
     await broker.publish([outgoing()])
     await (await next_of(consumer)).ack()
-    other = f"{queue_prefix}.discover"
+    other = f"{queue_prefix}.dead"
     await admin.queue_delete(other)
     await admin.declare_queue(other, durable=True)
-    await admin.queue_delete(f"{queue_prefix}.bulk")
+    await admin.queue_delete(f"{queue_prefix}.orders")
 
     async def told() -> bool:
         return any("broker reset" in str(each) or "other arguments" in each["error"]
@@ -149,28 +149,28 @@ async def test_stopping_gives_back_unstarted_messages_and_lets_the_rest_be_settl
     broker: Broker,
 ) -> None:
     await broker.publish([outgoing() for _ in range(4)])
-    consumer = await broker.consume("bulk", 3)
+    consumer = await broker.consume("orders", 3)
     begun = await next_of(consumer)
     await consumer.stop()
     with pytest.raises(StopAsyncIteration):
         await anext(consumer)
 
     async def given_back() -> bool:
-        return await broker.depth("bulk") == 3
+        return await broker.depth("orders") == 3
 
     await until(given_back)
     await begun.ack()
     await consumer.close()
-    assert await broker.depth("bulk") == 3
+    assert await broker.depth("orders") == 3
 
 
 async def test_what_stopping_hands_back_is_not_followed_by_more(broker: Broker) -> None:
     """An acknowledgement makes room, which the broker would fill at once."""
     await broker.publish([outgoing() for _ in range(4)])
-    consumer = await broker.consume("bulk", 1)
+    consumer = await broker.consume("orders", 1)
 
     async def one_waits() -> bool:
-        return await broker.depth("bulk") == 3
+        return await broker.depth("orders") == 3
 
     await until(one_waits)
     handed_back = []
@@ -180,7 +180,7 @@ async def test_what_stopping_hands_back_is_not_followed_by_more(broker: Broker) 
         await delivery.ack()
 
     await consumer.stop(hand_back)
-    other = await broker.consume("bulk", 3)
+    other = await broker.consume("orders", 3)
     counts = [(await next_of(other)).delivery_count for _ in range(3)]
     assert (len(handed_back), counts) == (1, [0, 0, 0])
 
@@ -193,13 +193,13 @@ async def test_consumer_stopped_while_the_broker_is_gone_takes_nothing_when_it_i
     log: LogBook,
 ) -> None:
     async def is_subscribed() -> bool:
-        name = broker.topology.queue("bulk")
+        name = broker.topology.queue("orders")
         found = await admin.declare_queue(name, passive=True)
         return found.declaration_result.consumer_count == 1
 
     async with Proxy(broker_url) as proxy:
         distant = await open_test_broker(proxy.url)
-        consumer = await distant.consume("bulk", 1)
+        consumer = await distant.consume("orders", 1)
         await until(is_subscribed)
         await proxy.refuse()
         await log.wait_for("broker.gone", 2)
@@ -209,12 +209,12 @@ async def test_consumer_stopped_while_the_broker_is_gone_takes_nothing_when_it_i
         await log.wait_for("broker.back", 2)
         await asyncio.sleep(1)  # for the next consumer of its queue
         await broker.publish([outgoing()])
-        nearby = await next_of(await broker.consume("bulk", 1))
+        nearby = await next_of(await broker.consume("orders", 1))
         assert nearby.delivery_count == 0
 
 
 async def test_stopping_ends_every_iteration(broker: Broker) -> None:
-    consumer = await broker.consume("bulk", 1)
+    consumer = await broker.consume("orders", 1)
 
     async def drain() -> int:
         return len([delivery async for delivery in consumer])
@@ -229,7 +229,7 @@ async def test_stopping_ends_every_iteration(broker: Broker) -> None:
 async def test_consuming_continues_after_a_stop_and_start_of_the_server(
     rabbit_server: RabbitServer, broker: Broker, log: LogBook
 ) -> None:
-    consumer = await broker.consume("bulk", 1)
+    consumer = await broker.consume("orders", 1)
     await broker.publish([outgoing() for _ in range(3)])
     held = await next_of(consumer)
     await asyncio.to_thread(rabbit_server.restart)
@@ -249,7 +249,7 @@ async def test_peer_that_falls_silent_is_noticed_by_its_missing_heartbeats(
 ) -> None:
     async with Proxy(broker_url) as proxy:
         broker = await open_test_broker(proxy.url)
-        consumer = await broker.consume("bulk", 1)
+        consumer = await broker.consume("orders", 1)
         await broker.publish([outgoing()])
         held = await next_of(consumer)
         proxy.stall()

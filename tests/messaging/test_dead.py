@@ -19,7 +19,7 @@ from holdfast.errors import BadEnvelope, DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.dead import describe, keep_dead_messages
 from holdfast.messaging.delivery import Delivery
-from holdfast.messaging.envelope import SliceProcess, compose, dump, parse
+from holdfast.messaging.envelope import JobWork, compose, dump, parse
 from holdfast.messaging.topology import Topology
 from holdfast.store import DeadMessage
 from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, until
@@ -27,16 +27,16 @@ from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, unt
 MESSAGE_ID = "8c5ff1a4-5b0c-4f0e-9a53-0d5c2f6a7b10"
 
 
-def slice_message() -> Outgoing:
+def work_message() -> Outgoing:
     envelope = compose(
-        SliceProcess(job_id=7),
+        JobWork(job_id=7),
         message_id=MESSAGE_ID,
         correlation_id="job-7",
         job_id=7,
         created_at=datetime(2026, 3, 1, tzinfo=UTC),
         max_attempts=3,
     )
-    return Outgoing("bulk", MESSAGE_ID, dump(envelope))
+    return Outgoing("orders", MESSAGE_ID, dump(envelope))
 
 
 class Keeper:
@@ -81,44 +81,44 @@ async def keeper(broker: Broker, log: LogBook) -> AsyncIterator[Keeper]:
 async def test_message_whose_consumer_dies_three_times_is_dead_with_its_history(
     open_test_broker: OpenBroker, broker: Broker, keeper: Keeper
 ) -> None:
-    sent = slice_message()
+    sent = work_message()
     await broker.publish([sent])
     counts = []
     for _ in range(3):
         dying = await open_test_broker()
-        counts.append((await next_of(await dying.consume("bulk", 1))).delivery_count)
+        counts.append((await next_of(await dying.consume("orders", 1))).delivery_count)
         await dying.close()
     dead = await keeper.first()
     assert counts == [0, 1, 2]
     assert (dead.message_id, dead.payload) == (sent.message_id, sent.body)
-    assert (dead.kind, dead.job_id, dead.queue) == ("process", 7, "bulk")
+    assert (dead.job_id, dead.queue) == (7, "orders")
     assert dead.code == "DELIVERY_LIMIT" and "3 times" in dead.reason
     (death,) = dead.history
-    assert (death["queue"], death["reason"], death["deliveries"]) == ("bulk", "delivery_limit", 3)
+    assert (death["queue"], death["reason"], death["deliveries"]) == ("orders", "delivery_limit", 3)
     assert datetime.fromisoformat(death["at"]).tzinfo is not None
-    assert await broker.depth("bulk") == 0
+    assert await broker.depth("orders") == 0
 
 
 async def test_malformed_message_is_dead_at_once_with_its_reason(
     broker: Broker, keeper: Keeper, log: LogBook
 ) -> None:
     await broker.publish([outgoing(body=b'{"header": {"type": "slice.eat", "job_id": 9}}')])
-    delivery = await next_of(await broker.consume("bulk", 1))
+    delivery = await next_of(await broker.consume("orders", 1))
     with pytest.raises(BadEnvelope) as caught:
         parse(delivery.body, 1000)
     await delivery.reject_to_dead(caught.value.code, caught.value.reason)
     dead = await keeper.first()
     assert (dead.code, dead.reason) == ("MALFORMED", caught.value.reason)
-    assert (dead.kind, dead.job_id, dead.queue) == ("eat", 9, "bulk")
+    assert (dead.job_id, dead.queue) == (9, "orders")
     assert (dead.history[0]["reason"], dead.history[0]["deliveries"]) == ("MALFORMED", 1)
     assert log.named("message.dead")[0]["code"] == "MALFORMED"
-    assert await broker.depth("bulk") == 0
+    assert await broker.depth("orders") == 0
 
 
 async def test_message_over_the_limit_is_dead_with_its_size(broker: Broker, keeper: Keeper) -> None:
     large = outgoing(body=b'"' + b"x" * 200_000 + b'"')
     assert await broker.publish([large]) == [None]
-    delivery = await next_of(await broker.consume("bulk", 1))
+    delivery = await next_of(await broker.consume("orders", 1))
     with pytest.raises(BadEnvelope) as caught:
         parse(delivery.body, 64 * 1024)
     await delivery.reject_to_dead(caught.value.code, caught.value.reason)
@@ -129,7 +129,7 @@ async def test_message_over_the_limit_is_dead_with_its_size(broker: Broker, keep
 
 async def test_reason_of_any_length_and_letters_arrives(broker: Broker, keeper: Keeper) -> None:
     await broker.publish([outgoing()])
-    delivery = await next_of(await broker.consume("bulk", 1))
+    delivery = await next_of(await broker.consume("orders", 1))
     await delivery.reject_to_dead("REFUSED", "ngoài\0 " * 500)
     dead = await keeper.first()
     assert dead.reason.startswith("ngoài� ngoài") and len(dead.reason) <= 1000
@@ -141,8 +141,8 @@ async def test_message_of_another_program_is_described_as_far_as_it_goes(
     exchange = await admin.get_exchange(f"{queue_prefix}.dead")
     await exchange.publish(Message(b"\xff\x00 not ours"), routing_key="")
     dead = await keeper.first()
-    assert (dead.code, dead.kind, dead.job_id) == ("UNEXPLAINED", None, None)
-    assert dead.queue == "interactive"
+    assert (dead.code, dead.job_id) == ("UNEXPLAINED", None)
+    assert dead.queue == "orders"
     assert dead.payload == b"\xff\x00 not ours"
     assert dead.message_id
 
@@ -152,7 +152,7 @@ async def test_message_is_acknowledged_only_after_it_is_kept(
 ) -> None:
     keeper.failures_left = 2
     await broker.publish([outgoing()])
-    await (await next_of(await broker.consume("bulk", 1))).reject_to_dead("REFUSED", "no")
+    await (await next_of(await broker.consume("orders", 1))).reject_to_dead("REFUSED", "no")
     await log.wait_for("dead.failed", 2)
     assert (await keeper.first()).code == "REFUSED"
 
@@ -167,17 +167,17 @@ async def test_rejected_without_a_reason_is_explained_by_its_payload(
     broker: Broker, keeper: Keeper
 ) -> None:
     await broker.publish([outgoing(body=b"{")])
-    delivery = await next_of(await broker.consume("bulk", 1))
+    delivery = await next_of(await broker.consume("orders", 1))
     await delivery._message.reject(requeue=False)
     dead = await keeper.first()
-    assert (dead.code, dead.queue) == ("NOT_JSON", "bulk")
+    assert (dead.code, dead.queue) == ("NOT_JSON", "orders")
 
 
 async def test_message_is_dead_even_if_its_copy_cannot_be_confirmed(
     broker: Broker, admin: AbstractChannel, queue_prefix: str
 ) -> None:
-    await broker.publish([slice_message()])
-    delivery = await next_of(await broker.consume("bulk", 1))
+    await broker.publish([work_message()])
+    delivery = await next_of(await broker.consume("orders", 1))
     # A copy is unroutable now; RabbitMQ's own dead-lettering waits for the queue to come back.
     dead_queue = await admin.get_queue(f"{queue_prefix}.dead")
     await dead_queue.unbind(f"{queue_prefix}.dead", "dead")
@@ -225,4 +225,4 @@ def test_whatever_is_dead_can_be_described(body: bytes, headers: dict[str, Any])
     dead = describe(delivery, Topology("holdfast"))
     assert dead == describe(delivery, Topology("holdfast"))
     assert dead.message_id and dead.code and dead.reason
-    assert "\0" not in f"{dead.code}{dead.reason}{dead.queue}{dead.kind}{dead.history}"
+    assert "\0" not in f"{dead.code}{dead.reason}{dead.queue}{dead.history}"

@@ -49,7 +49,7 @@ async def test_broker_with_a_certificate_of_a_known_authority_is_used(
     async with Encrypting(broker_url, *certificate) as proxy:
         broker = await open_test_broker(f"{proxy.url}?cafile={certificate[0]}")
         assert await broker.publish([outgoing(body=b"secret")]) == [None]
-        delivery = await next_of(await broker.consume("bulk", 1))
+        delivery = await next_of(await broker.consume("orders", 1))
         assert delivery.body == b"secret"
         await delivery.ack()
         await broker.close()

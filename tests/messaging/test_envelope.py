@@ -19,16 +19,15 @@ from holdfast.messaging.envelope import (
     BAD_ENVELOPE_CODES,
     TYPES,
     JobStart,
+    JobWork,
     Message,
-    SliceDiscover,
-    SliceProcess,
     Tracing,
     compose,
     dump,
     json_schema,
     parse,
 )
-from holdfast.messaging.topology import WORK_QUEUES, Topology
+from holdfast.messaging.topology import QUEUES, Topology
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 LIMIT = 64 * 1024
@@ -36,9 +35,9 @@ MESSAGE_ID = "8c5ff1a4-5b0c-4f0e-9a53-0d5c2f6a7b10"
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
-def envelope(body: SliceProcess | SliceDiscover | JobStart | None = None) -> Message:
+def envelope(body: JobWork | JobStart | None = None) -> Message:
     return compose(
-        body or SliceProcess(job_id=7),
+        body or JobWork(job_id=7),
         message_id=MESSAGE_ID,
         correlation_id="request-1",
         job_id=7 if body is None else None,
@@ -64,15 +63,15 @@ def refused(raw: bytes, limit: int = LIMIT) -> BadEnvelope:
 @pytest.mark.parametrize(
     "body",
     [
-        SliceProcess(job_id=7),
-        SliceDiscover(job_id=2**63 - 1),
+        JobWork(job_id=7),
+        JobWork(job_id=2**63 - 1),
         JobStart(pipeline="meetings"),
         JobStart(pipeline="meetings", options={"site": "a", "n": [1, None]}, owner="ann"),
     ],
     ids=lambda body: body.type,
 )
 def test_what_is_dumped_is_parsed_to_the_same(
-    body: SliceProcess | SliceDiscover | JobStart,
+    body: JobWork | JobStart,
 ) -> None:
     sent = envelope(body)
     taken = parse(dump(sent), LIMIT)
@@ -86,7 +85,7 @@ def test_the_bytes_are_the_plain_json_of_the_three_parts() -> None:
             "message_id": MESSAGE_ID,
             "correlation_id": "request-1",
             "job_id": 7,
-            "type": "slice.process",
+            "type": "job.work",
             "version": 1,
             "created_at": "2026-03-01T12:00:00Z",
             "attempt": 1,
@@ -180,7 +179,7 @@ def test_wrong_form_is_malformed(change: Callable[[dict[str, Any]], None]) -> No
 
 def test_unknown_type_and_version_are_reported_with_the_known_ones() -> None:
     unknown = refused(changed(lambda value: value["header"].update(type="slice.eat")))
-    assert unknown.code == "UNKNOWN_TYPE" and "slice.process" in unknown.reason
+    assert unknown.code == "UNKNOWN_TYPE" and "job.work" in unknown.reason
     newer = refused(changed(lambda value: value["header"].update(version=9)))
     assert newer.code == "UNKNOWN_VERSION" and "known: 1" in newer.reason
 
@@ -265,7 +264,7 @@ def test_the_published_schema_is_that_of_the_program() -> None:
 
 def test_the_schema_takes_what_the_program_takes() -> None:
     check = jsonschema_rs.validator_for(json_schema())
-    for body in (SliceProcess(job_id=7), SliceDiscover(job_id=7), JobStart(pipeline="meetings")):
+    for body in (JobWork(job_id=7), JobStart(pipeline="meetings")):
         assert check.is_valid(json.loads(dump(envelope(body))))
 
 
@@ -293,8 +292,8 @@ def test_the_page_names_every_type_code_queue_and_argument() -> None:
     topology = Topology("holdfast")
     names = [f"| `{type_}` | {version} |" for type_, version in TYPES]
     names += [f"| `{code}` | {meaning} |" for code, meaning in BAD_ENVELOPE_CODES.items()]
-    names += [f"`{topology.queue(word)}`" for word in (*WORK_QUEUES, "dead")]
-    names += [f"`{name}: {value}`" for name, value in topology.arguments("bulk").items()]
+    names += [f"`{topology.queue(word)}`" for word in (*QUEUES, "work.PIPELINE")]
+    names += [f"`{name}: {value}`" for name, value in topology.arguments("orders").items()]
     assert [name for name in names if name not in page] == []
 
 

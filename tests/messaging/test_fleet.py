@@ -1,13 +1,11 @@
-"""Work by messages: processes on PostgreSQL and RabbitMQ, each of which may come and go."""
+"""A fleet: processes on PostgreSQL and RabbitMQ, each of which may come and go."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.chaos.scene import DEEDS, finish, wait_until
-from tests.messaging.fleet_scene import HOSTILE, Fleet, message, metric, slice_of, stop
+from tests.chaos.scene import wait_until
+from tests.messaging.fleet_scene import HOSTILE, Fleet, message, metric, nudge, stop
 from tests.ports import free_port
 
 #: Finds its records page by page, and takes its time over each.
@@ -44,7 +42,7 @@ def test_uploads_are_worked_by_the_processes_of_a_worker_host(fleet: Fleet) -> N
     assert fleet.dead_letters() == []
 
 
-def test_discovery_goes_by_slices_of_which_each_announces_the_next(fleet: Fleet) -> None:
+def test_discovery_continues_where_each_slice_ended(fleet: Fleet) -> None:
     path = fleet.folder / "flowing.py"
     path.write_text(FLOWING)
     fleet.order("run", path, "--no-work", "--max-items", "40")
@@ -57,23 +55,18 @@ def test_discovery_goes_by_slices_of_which_each_announces_the_next(fleet: Fleet)
     stop(relay, worker)
 
 
-def test_job_whose_message_no_relay_sends_says_so(fleet: Fleet) -> None:
-    job_id = fleet.take_in(["", ""])
-    worker = fleet.start("work", DEEDS, "--until-idle")
-
-    def reason() -> str:
-        why = json.loads(fleet.order("show", str(job_id), "--json"))["why"]
-        return why["text"] if why else ""
-
-    wait_until(lambda: "start a relay: holdfast relay" in reason(), "it says what is missing")
-    wait_until(lambda: "start a relay: holdfast relay" in worker.said(), "the worker says it too")
-    fleet.start_relay()
-    finish(worker)
-    fleet.assert_exact(job_id, done=2)
+def test_work_needs_neither_relay_nor_broker(fleet: Fleet) -> None:
+    nowhere = {"HOLDFAST_BROKER_URL": f"amqp://guest:guest@127.0.0.1:{free_port()}/"}
+    job_id = fleet.take_in(["again:1"] * 20, "saving")
+    worker = fleet.start_listener(**nowhere)
+    fleet.wait_done(job_id)
+    assert "broker.gone" in stop(worker)[0]
+    fleet.assert_exact(job_id, done=20)
+    fleet.assert_saved_once(20)
 
 
-def test_stopped_worker_hands_over_and_its_message_is_not_a_dead_letter(fleet: Fleet) -> None:
-    """Five deploys are more than a message may be delivered."""
+def test_stopped_worker_hands_over_and_its_nudge_is_not_a_dead_letter(fleet: Fleet) -> None:
+    """Five deploys are more than an order may be delivered."""
     fleet.start_relay()
     job_id = fleet.take_in(["sleep:0.2"] * 60, "saving")
     for _ in range(5):
@@ -100,34 +93,15 @@ def test_small_job_is_not_stuck_behind_a_large_one(fleet: Fleet) -> None:
     assert fleet.outcomes(large) < 5000
 
 
-def test_owner_has_no_more_workers_at_once_than_allowed_and_jobs_share_them(fleet: Fleet) -> None:
-    fleet.start_relay()
-    large, small = fleet.take_in(["sleep:0.02"] * 4000), fleet.take_in(["sleep:0.02"] * 200)
-    for _ in range(3):
-        fleet.start_listener(HOLDFAST_OWNER_SLICES="1", **SHORT_SLICES, **FEW_AT_ONCE)
-    at_once = "select count(distinct worker) from ranges where worker is not null"
-    seen = set()
-
-    def ended() -> bool:
-        seen.add(fleet.fetch(at_once)[0][0])
-        return fleet.state(small) == "DONE"
-
-    wait_until(ended, "the small job is done")
-    assert seen <= {0, 1}
-    assert fleet.state(large) == "RUNNING"
-    assert fleet.outcomes(large) > 0
-    fleet.assert_exact(small, done=200)
-
-
 def test_order_by_message_starts_one_job_even_when_it_comes_twice(fleet: Fleet) -> None:
     key = {"HOLDFAST_MESSAGE_KEY": "a key that is shared"}
     relay, worker = fleet.start_relay(), fleet.start_listener(HOSTILE, **key)
     body = {"pipeline": "finding", "owner": "ana", "options": {}}
     order = message("job.start", body, key="a key that is shared")
-    fleet.send("interactive", order, order)
+    fleet.send("orders", order, order)
     fleet.wait_done(1)
-    fleet.send("bulk", order)
-    wait_until(lambda: fleet.depth("bulk") == 0, "the third is taken")
+    fleet.send("orders", order)
+    wait_until(lambda: fleet.depth("orders") == 0, "the third is taken")
     stop(relay, worker)
     assert [(row[0], row[1]) for row in fleet.fetch("select id, owner_id from jobs")] == [
         (1, "ana")
@@ -135,57 +109,20 @@ def test_order_by_message_starts_one_job_even_when_it_comes_twice(fleet: Fleet) 
     fleet.assert_exact(1, done=20)
 
 
-def _obsolete(port: int) -> float:
-    return metric(port, "holdfast_messages_total", outcome="obsolete")
-
-
 @pytest.mark.parametrize("order", ["pause", "cancel"])
-def test_message_of_a_job_that_was_stopped_is_obsolete_and_nothing_is_written_after(
-    fleet: Fleet, order: str
-) -> None:
-    relay, port = fleet.start_relay(), free_port()
-    job_id = fleet.take_in(["sleep:0.05"] * 300, "saving")
-    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **OPEN_METRICS, **FEW_AT_ONCE)
+def test_nothing_is_written_after_a_job_was_stopped(fleet: Fleet, order: str) -> None:
+    relay, job_id = fleet.start_relay(), fleet.take_in(["sleep:0.05"] * 300, "saving")
+    worker = fleet.start_listener(**FEW_AT_ONCE)
     fleet.wait_for_starts(20)
     fleet.order(order, str(job_id))
     unleased = "select count(*) from ranges where worker is not null"
     wait_until(lambda: fleet.fetch(unleased)[0][0] == 0, "all is handed in")
     before = (fleet.outcomes(job_id), fleet.fetch("select count(*) from saved")[0][0])
-    taken_before = _obsolete(port)
-    fleet.send("interactive", *[slice_of(job_id), slice_of(job_id, "discover")] * 3)
-    wait_until(lambda: _obsolete(port) >= taken_before + 6, "each is taken as obsolete")
+    fleet.send("work.saving", *[nudge(job_id)] * 6)
+    wait_until(lambda: fleet.nudges("work.saving") == (0, 0), "the worker lets go of all nudges")
     stop(relay, worker)
-    assert fleet.depth("interactive") == 0
     assert (fleet.outcomes(job_id), fleet.fetch("select count(*) from saved")[0][0]) == before
     assert fleet.show(job_id)["problems"] == []
-    assert fleet.dead_letters() == []
-
-
-def test_message_of_a_job_that_is_gone_is_obsolete(fleet: Fleet) -> None:
-    port = free_port()
-    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **OPEN_METRICS)
-    fleet.send("bulk", slice_of(4711), slice_of(4711, "discover"))
-    wait_until(lambda: _obsolete(port) == 2, "both are taken as obsolete")
-    stop(worker)
-    assert fleet.depth("bulk") == 0
-    assert fleet.dead_letters() == []
-
-
-def test_duplicated_and_reordered_messages_harm_nothing(fleet: Fleet) -> None:
-    relay = fleet.start_relay()
-    jobs = [fleet.take_in(["sleep:0.05", "again:1"] * 100, "saving") for _ in range(3)]
-    slices = [slice_of(j, kind) for j in jobs for kind in ("process", "discover")]
-    workers = [fleet.start_listener(**SHORT_SLICES, **FEW_AT_ONCE) for _ in range(2)]
-    fleet.wait_for_starts(10)
-    while any(fleet.state(job_id) != "DONE" for job_id in jobs):
-        for queue in ("interactive", "bulk", "discover"):
-            slices.reverse()
-            fleet.send(queue, *slices)
-    stop(relay, *workers)
-    for job_id in jobs:
-        told = fleet.assert_exact(job_id, done=200)
-        assert told["counters"]["retried"] == 100
-    fleet.assert_saved_once_each(3, 200)
     assert fleet.dead_letters() == []
 
 

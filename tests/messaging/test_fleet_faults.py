@@ -6,15 +6,17 @@ import asyncio
 import random
 import signal
 import time
+from uuid import uuid4
 
+import psycopg
 import pytest
 
-from tests.chaos.scene import DEEDS, wait_until
-from tests.messaging.fleet_scene import HOSTILE, Fleet, stop
+from tests.chaos.scene import wait_until
+from tests.messaging.fleet_scene import HOSTILE, Fleet, message, stop
+from tests.messaging.test_fleet_orders import COUNTED
 from tests.postgres import PostgresServer, database_name
 from tests.proxy import CHUNK_BYTES, Proxy
 from tests.rabbitmq import RabbitServer
-from tests.store.checks import execute_at
 
 #: As a pooler that shares its connections ends those that listen.
 LISTEN = (b'LISTEN "holdfast_outbox"', b"LISTEN holdfast_outbox")
@@ -44,7 +46,7 @@ class Cutter(Proxy):
             return
 
 
-async def test_broker_that_is_absent_at_the_start_is_waited_for_and_said(
+async def test_broker_that_is_absent_at_the_start_holds_no_work_up_and_is_said(
     fleet: Fleet, broker_url: str
 ) -> None:
     async with Proxy(broker_url) as proxy:
@@ -55,12 +57,15 @@ async def test_broker_that_is_absent_at_the_start_is_waited_for_and_said(
         for process in processes:
             says = lambda p=process: "broker.gone" in p.said()  # noqa: E731
             await asyncio.to_thread(wait_until, says, "it says that the broker is gone")
-        assert await asyncio.to_thread(fleet.outcomes, job_id) == 0
+        await asyncio.to_thread(fleet.wait_done, job_id)
         assert [process.returncode for process in processes] == [None, None]
         await proxy.accept()
-        await asyncio.to_thread(fleet.wait_done, job_id)
+        for process in processes:
+            says = lambda p=process: "broker.back" in p.said()  # noqa: E731
+            await asyncio.to_thread(wait_until, says, "it says that the broker is back")
+        relaying = lambda: "Relaying" in processes[0].said()  # noqa: E731
+        await asyncio.to_thread(wait_until, relaying, "the relay can be stopped in order")
         said = await asyncio.to_thread(stop, *processes)
-    assert all("broker.back" in one for one in said)
     assert not any("guest:guest" in one for one in said)
     await asyncio.to_thread(fleet.assert_exact, job_id, done=30)
 
@@ -84,7 +89,7 @@ async def test_process_that_waits_for_an_absent_broker_can_be_stopped(
 def test_broker_that_lost_its_queues_and_messages_costs_no_item(fleet: Fleet) -> None:
     relay = fleet.start_relay()
     jobs = [fleet.take_in(["sleep:0.05"] * 100, "saving") for _ in range(3)]
-    wait_until(lambda: fleet.depth("interactive") == 3, "a message of each job waits")
+    wait_until(lambda: fleet.depth("work.saving") == 3, "a nudge of each job waits")
     fleet.wipe_broker()
     workers = [fleet.start_listener(**FEW_AT_ONCE) for _ in range(2)]
     fleet.wait_for_starts(30)
@@ -130,35 +135,33 @@ async def test_database_restored_to_an_older_state_and_newer_messages_do_no_harm
     await asyncio.to_thread(fleet.assert_saved_once, 150)
 
 
+def _put_into_outbox(fleet: Fleet, *bodies: bytes) -> None:
+    """Without waking a relay."""
+    with psycopg.connect(fleet.url) as connection:
+        for body in bodies:
+            connection.execute(
+                "insert into outbox"
+                " (message_id, queue, payload, available_at, failures, created_at)"
+                " values (%s, 'orders', %s, now(), 0, now())",
+                (str(uuid4()), body),
+            )
+
+
 async def test_relay_that_hears_no_notices_sends_by_looking(fleet: Fleet) -> None:
     async with Cutter(fleet.url, *LISTEN) as proxy:
-        relay = fleet.start_relay(HOLDFAST_DATABASE_URL=proxy.url)
-        worker = fleet.start_listener()
-        for _ in range(2):
-            job_id = await asyncio.to_thread(fleet.take_in, ["again:1"] * 50)
-            await asyncio.to_thread(fleet.wait_done, job_id)
-            await asyncio.to_thread(fleet.assert_exact, job_id, done=50)
+        relay, worker = (
+            fleet.start_relay(HOLDFAST_DATABASE_URL=proxy.url),
+            fleet.start_listener(HOSTILE),
+        )
+        order = message("job.start", {"pipeline": "finding"})
+        await asyncio.to_thread(_put_into_outbox, fleet, order)
+        await asyncio.to_thread(fleet.wait_done, 1)
         await asyncio.to_thread(stop, relay, worker)
         assert proxy.cuts > 0
 
 
-async def test_message_waits_if_the_database_goes_while_it_is_judged(
-    fleet: Fleet,
-) -> None:
-    """The worker holds the only place for such messages: it must not forget what it has taken."""
-    async with Cutter(fleet.url, b"select pipelines", times=1) as proxy:
-        relay = fleet.start_relay()
-        job_id = await asyncio.to_thread(fleet.take_in, [""] * 5, "saving")
-        never = {"HOLDFAST_SWEEP_SECONDS": "3600"}
-        worker = fleet.start_listener(HOSTILE, HOLDFAST_DATABASE_URL=proxy.url, **never)
-        (letter,) = await asyncio.to_thread(fleet.wait_for_letters, 1)
-        assert (letter["code"], letter["job_id"]) == ("UNKNOWN_PIPELINE", job_id)
-        assert proxy.cuts == 1
-        await asyncio.to_thread(stop, relay, worker)
-
-
 @pytest.mark.slow
-def test_broker_short_of_memory_holds_work_up_and_loses_none(
+def test_broker_short_of_memory_holds_messages_up_and_no_work(
     fleet: Fleet, rabbit_server: RabbitServer
 ) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener()
@@ -166,11 +169,14 @@ def test_broker_short_of_memory_holds_work_up_and_loses_none(
     rabbit_server.control("set_vm_memory_high_watermark", "absolute", "1")
     try:
         job_id = fleet.take_in(["again:1"] * 50, "saving")
+        _put_into_outbox(fleet, message("job.start", {"pipeline": "nobody"}))
         wait_until(lambda: "relay.failed" in relay.said(), "the relay says that it cannot send")
-        assert fleet.outcomes(job_id) == 0
+        fleet.wait_done(job_id)
     finally:
         rabbit_server.control("set_vm_memory_high_watermark", "0.4")
-    fleet.wait_done(job_id)
+    (letter,) = fleet.wait_for_letters(1)
+    assert letter["code"] == "REFUSED"
+    fleet.order("dead", "drop", str(letter["id"]))
     stop(relay, worker)
     fleet.assert_exact(job_id, done=50)
     fleet.assert_saved_once(50)
@@ -179,33 +185,27 @@ def test_broker_short_of_memory_holds_work_up_and_loses_none(
 
 def test_two_relays_of_which_one_is_killed_again_and_again_send_everything(fleet: Fleet) -> None:
     chance = random.Random(5)
-    relays = [fleet.start_relay() for _ in range(2)]
-    workers = [
-        fleet.start_listener(HOLDFAST_WORKER_TARGET_SLICE_MS="100", **FEW_AT_ONCE) for _ in range(2)
-    ]
-    jobs = [fleet.take_in(["sleep:0.02", "again:1"] * 100, "saving") for _ in range(3)]
-    while any(fleet.state(job_id) != "DONE" for job_id in jobs):
+    path = fleet.folder / "counted.py"
+    path.write_text(COUNTED)
+    relays, worker = [fleet.start_relay() for _ in range(2)], fleet.start_listener(path)
+    wait_until(lambda: fleet.fetch("select 1 from jobs where standing = 1"), "the job is open")
+    rows = [{"pipeline": "counted", "rows": [{"n": number}]} for number in range(500)]
+    for start in range(0, 500, 100):
+        bodies = [message("items.add", body) for body in rows[start : start + 100]]
+        _put_into_outbox(fleet, *bodies)
         for relay in relays:
             wait_until(lambda r=relay: "Relaying" in r.said(), "both relay")
-        time.sleep(chance.uniform(0.05, 0.5))
+        time.sleep(chance.uniform(0.0, 0.3))
         victim = relays.pop(chance.randrange(2))
         victim.send_signal(signal.SIGKILL)
         victim.wait(30)
         relays.append(fleet.start_relay())
+    done = "select count(*) from outcomes where status = 'DONE'"
+    wait_until(lambda: fleet.fetch(done)[0][0] == 500, "all is done")
     wait_until(lambda: "Relaying" in relays[-1].said(), "it can be stopped in order")
-    stop(*relays, *workers)
-    for job_id in jobs:
-        fleet.assert_exact(job_id, done=200)
-    fleet.assert_saved_once_each(3, 200)
+    stop(*relays, worker)
+    assert fleet.fetch("select count(*), count(distinct input::text) from items")[0][:] == (
+        500,
+        500,
+    )
     assert fleet.dead_letters() == []
-
-
-def test_sweeper_alone_brings_a_job_on_whose_announcements_were_lost(fleet: Fleet) -> None:
-    """Everything in the outbox and all memory of what was sent is gone."""
-    job_id = fleet.take_in([""] * 30, "saving")
-    execute_at(fleet.url, "delete from outbox")
-    timers, relay = fleet.start("timers", DEEDS), fleet.start_relay()
-    worker = fleet.start_listener(HOLDFAST_SWEEP_SECONDS="3600")
-    fleet.wait_done(job_id)
-    stop(timers, relay, worker)
-    fleet.assert_exact(job_id, done=30)

@@ -231,7 +231,7 @@ async def test_queue_of_others_is_read_as_it_is(desk: Desk) -> None:
 
 
 def test_our_own_queues_are_refused(broker: Broker) -> None:
-    for name in ("bulk", f"{broker.topology.prefix}.anything"):
+    for name in ("orders", f"{broker.topology.prefix}.anything"):
         with pytest.raises(PipelineError, match="Holdfast's own"):
             ForeignQueue(broker.topology, QueueConsumer(name, take_orders))
     with pytest.raises(PipelineError, match="prefetch 0"):

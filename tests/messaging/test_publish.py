@@ -8,16 +8,15 @@ import pytest
 from aio_pika.abc import AbstractChannel
 
 from holdfast.messaging.broker import Broker, Outgoing
-from holdfast.messaging.topology import WORK_QUEUES
 from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, until
 from tests.proxy import Proxy
 from tests.rabbitmq import RabbitServer
 
 
 async def test_published_message_arrives_as_it_was_sent(broker: Broker) -> None:
-    sent = Outgoing("bulk", "2c0f6a1e-0000-4000-8000-000000000001", b'{"a": 1}', {"x-kind": "a"})
+    sent = Outgoing("orders", "2c0f6a1e-0000-4000-8000-000000000001", b'{"a": 1}', {"x-kind": "a"})
     assert await broker.publish([sent]) == [None]
-    delivery = await next_of(await broker.consume("bulk", 1))
+    delivery = await next_of(await broker.consume("orders", 1))
     assert (delivery.body, delivery.message_id) == (sent.body, sent.message_id)
     assert (delivery.delivery_count, delivery.redelivered) == (0, False)
     assert delivery.headers["x-kind"] == "a"
@@ -26,12 +25,15 @@ async def test_published_message_arrives_as_it_was_sent(broker: Broker) -> None:
 
 async def test_a_batch_is_confirmed_as_a_whole(broker: Broker) -> None:
     assert await broker.publish([outgoing() for _ in range(500)]) == [None] * 500
-    assert await broker.depth("bulk") == 500
+    assert await broker.depth("orders") == 500
 
 
 async def test_a_queue_of_each_kind_gets_its_own(broker: Broker) -> None:
-    await broker.publish([outgoing(word) for word in WORK_QUEUES])
-    assert [await broker.depth(word) for word in WORK_QUEUES] == [1] * 6
+    words = ["orders", "work.prices", "work.posts"]
+    assert [await broker.declare(word) for word in words] == [0] * 3
+    await broker.publish([outgoing(word) for word in words])
+    assert [await broker.depth(word) for word in words] == [1] * 3
+    assert await broker.declare("work.posts") == 1
 
 
 async def test_message_for_another_exchange_arrives_and_a_missing_one_fails_alone(
@@ -39,7 +41,7 @@ async def test_message_for_another_exchange_arrives_and_a_missing_one_fails_alon
 ) -> None:
     theirs = f"{queue_prefix}.theirs"
     exchange = await admin.declare_exchange(theirs, "topic", auto_delete=True)
-    queue = await admin.declare_queue(f"{queue_prefix}.orders", exclusive=True)
+    queue = await admin.declare_queue(f"{queue_prefix}.new", exclusive=True)
     await queue.bind(exchange, "orders.*")
     messages = [
         Outgoing("orders.new", "a", b"[1]", {"kind": "order"}, theirs),
@@ -62,7 +64,7 @@ async def test_unroutable_message_is_reported_and_its_neighbours_are_sent(broker
 
 
 async def test_message_that_cannot_be_written_is_reported_alone(broker: Broker) -> None:
-    strange = Outgoing("bulk", "x" * 300, b"{}")
+    strange = Outgoing("orders", "x" * 300, b"{}")
     good, bad = await broker.publish([outgoing(), strange])
     assert good is None
     assert bad is not None and bad.startswith("it cannot be sent")
@@ -72,7 +74,7 @@ async def test_message_that_cannot_be_written_is_reported_alone(broker: Broker) 
 async def test_message_that_the_broker_refuses_is_reported(
     broker: Broker, rabbit_server: RabbitServer, queue_prefix: str
 ) -> None:
-    pattern, limit = f"^{queue_prefix}[.]bulk$", '{"max-length":1}'
+    pattern, limit = f"^{queue_prefix}[.]orders$", '{"max-length":1}'
     rabbit_server.control("set_policy", queue_prefix, pattern, limit, "--apply-to", "queues")
 
     async def refused() -> bool:
@@ -102,10 +104,10 @@ async def test_queue_that_was_deleted_or_unbound_is_declared_again(
 ) -> None:
     """Where no worker is there who would notice."""
     if gone == "queue":
-        await admin.queue_delete(f"{queue_prefix}.bulk")
+        await admin.queue_delete(f"{queue_prefix}.orders")
     else:
-        queue = await admin.get_queue(f"{queue_prefix}.bulk")
-        await queue.unbind(f"{queue_prefix}.work", "bulk")
+        queue = await admin.get_queue(f"{queue_prefix}.orders")
+        await queue.unbind(f"{queue_prefix}.work", "orders")
     (lost,) = await broker.publish([outgoing()])
     assert lost is not None and lost.startswith("unroutable")
     assert await broker.publish([outgoing()]) == [None]
@@ -164,7 +166,7 @@ async def test_messages_outlive_a_stop_and_start_of_the_server(
     await log.wait_for("broker.back")
 
     async def all_there() -> bool:
-        return await broker.depth("bulk") == 50
+        return await broker.depth("orders") == 50
 
     await until(all_there)
     assert await broker.publish([outgoing()]) == [None]
@@ -181,6 +183,6 @@ async def test_messages_outlive_a_killed_server(
     await log.wait_for("broker.back")
 
     async def all_there() -> bool:
-        return await broker.depth("bulk") == 50
+        return await broker.depth("orders") == 50
 
     await until(all_there)

@@ -37,15 +37,15 @@ def findings(reply: CompletedProcess[str]) -> dict[str, dict[str, object]]:
 async def test_doctor_finds_the_queues_in_order(
     run: Run, broker: Broker, queue_prefix: str
 ) -> None:
-    consumer = await broker.consume("bulk", 1)
-    await broker.publish([outgoing("bulk")])
+    consumer = await broker.consume("orders", 1)
+    await broker.publish([outgoing("orders")])
     await next_of(consumer)
     reply = run("doctor", "--json")
     found = findings(reply)
     assert reply.returncode == 0, reply.stdout
     assert found["broker"]["ok"] and "guest:guest" not in reply.stdout
     assert all(found[f"queue {queue_prefix}.{word}"]["ok"] for word in QUEUES)
-    assert "1 consumers" in str(found[f"queue {queue_prefix}.bulk"]["text"])
+    assert "1 consumers" in str(found[f"queue {queue_prefix}.orders"]["text"])
 
 
 def test_doctor_declares_nothing(run: Run, queue_prefix: str) -> None:
@@ -58,9 +58,9 @@ def test_doctor_declares_nothing(run: Run, queue_prefix: str) -> None:
 async def test_doctor_reports_a_queue_without_consumers(
     run: Run, broker: Broker, queue_prefix: str
 ) -> None:
-    await broker.publish([outgoing("bulk") for _ in range(3)])
+    await broker.publish([outgoing("orders") for _ in range(3)])
     reply = run("doctor", "--json")
-    found = findings(reply)[f"queue {queue_prefix}.bulk"]
+    found = findings(reply)[f"queue {queue_prefix}.orders"]
     assert reply.returncode == 3
     assert not found["ok"] and "3 messages, 0 consumers" in str(found["text"])
 
@@ -68,11 +68,11 @@ async def test_doctor_reports_a_queue_without_consumers(
 async def test_doctor_shows_a_queue_of_another_form_and_reset_fixes_it(
     run: Run, admin: AbstractChannel, queue_prefix: str
 ) -> None:
-    await admin.declare_queue(f"{queue_prefix}.bulk", durable=True)
-    found = findings(run("doctor", "--json"))[f"queue {queue_prefix}.bulk"]
-    assert not found["ok"] and "holdfast broker reset bulk" in str(found["fix"])
-    assert run("broker", "reset", "bulk").returncode == 0
-    assert findings(run("doctor", "--json"))[f"queue {queue_prefix}.bulk"]["ok"]
+    await admin.declare_queue(f"{queue_prefix}.orders", durable=True)
+    found = findings(run("doctor", "--json"))[f"queue {queue_prefix}.orders"]
+    assert not found["ok"] and "holdfast broker reset orders" in str(found["fix"])
+    assert run("broker", "reset", "orders").returncode == 0
+    assert findings(run("doctor", "--json"))[f"queue {queue_prefix}.orders"]["ok"]
 
 
 def test_doctor_says_that_the_broker_is_not_there(run: Run) -> None:
@@ -91,18 +91,18 @@ def test_doctor_says_that_the_password_is_wrong(run: Run, broker_url: str) -> No
 
 
 async def test_queue_with_messages_is_reset_by_force_only(run: Run, broker: Broker) -> None:
-    await broker.publish([outgoing("bulk") for _ in range(3)])
-    reply = run("broker", "reset", "bulk")
+    await broker.publish([outgoing("orders") for _ in range(3)])
+    reply = run("broker", "reset", "orders")
     assert reply.returncode == 1
     assert "holds 3 messages" in reply.stderr and "--force" in reply.stderr
-    assert await broker.depth("bulk") == 3
-    assert run("broker", "reset", "bulk", "--force").returncode == 0
-    assert await broker.depth("bulk") == 0
+    assert await broker.depth("orders") == 3
+    assert run("broker", "reset", "orders", "--force").returncode == 0
+    assert await broker.depth("orders") == 0
 
 
 async def test_dead_messages_are_not_called_harmless(run: Run, broker: Broker) -> None:
-    await broker.publish([outgoing("bulk")])
-    await (await next_of(await broker.consume("bulk", 1))).reject_to_dead("REFUSED", "no")
+    await broker.publish([outgoing("orders")])
+    await (await next_of(await broker.consume("orders", 1))).reject_to_dead("REFUSED", "no")
 
     async def dead() -> bool:
         return await broker.depth("dead") == 1
@@ -114,13 +114,13 @@ async def test_dead_messages_are_not_called_harmless(run: Run, broker: Broker) -
 
 
 async def test_workers_continue_during_a_reset(run: Run, broker: Broker) -> None:
-    consumer = await broker.consume("bulk", 1)
-    await broker.publish([outgoing("bulk")])
+    consumer = await broker.consume("orders", 1)
+    await broker.publish([outgoing("orders")])
     await (await next_of(consumer)).ack()
-    assert run("broker", "reset", "bulk").returncode == 0
+    assert run("broker", "reset", "orders").returncode == 0
 
     async def sent() -> bool:
-        return await broker.publish([outgoing("bulk")]) == [None]
+        return await broker.publish([outgoing("orders")]) == [None]
 
     await until(sent)
     await next_of(consumer)
@@ -129,11 +129,14 @@ async def test_workers_continue_during_a_reset(run: Run, broker: Broker) -> None
 def test_unknown_queue_is_reported_with_the_known_ones(run: Run) -> None:
     reply = run("broker", "reset", "bulky")
     assert reply.returncode == 1
-    assert "there is no queue 'bulky'" in reply.stderr and "interactive, bulk" in reply.stderr
+    assert (
+        "there is no queue 'bulky'" in reply.stderr
+        and "orders, dead, work.PIPELINE" in reply.stderr
+    )
 
 
 def test_reset_without_a_broker_says_what_to_set(run: Run) -> None:
-    reply = run("broker", "reset", "bulk", HOLDFAST_BROKER_URL="")
+    reply = run("broker", "reset", "orders", HOLDFAST_BROKER_URL="")
     assert reply.returncode == 1
     assert "HOLDFAST_BROKER_URL" in reply.stderr
 

@@ -60,7 +60,7 @@ async def test_connection_that_is_cut_at_any_moment_of_the_opening_is_made_again
 async def _answers(broker: Broker) -> bool:
     """The connection may have been open when it was cut, and lost only now."""
     try:
-        return await broker.depth("bulk") == 0
+        return await broker.depth("orders") == 0
     except BrokerGone:
         return False
 
@@ -152,7 +152,7 @@ async def test_missing_permissions_are_reported_with_the_command_that_fixes_them
         rabbit_server.control("set_permissions", "limited", ours, ours, ours)
         broker = await open_test_broker(url)
         assert await broker.publish([outgoing()]) == [None]
-        assert (await next_of(await broker.consume("bulk", 1))).delivery_count == 0
+        assert (await next_of(await broker.consume("orders", 1))).delivery_count == 0
         await broker.close()
     finally:
         rabbit_server.control("delete_user", "limited")
@@ -164,13 +164,13 @@ async def test_what_was_declared_is_declared_again_without_harm(
     first = await open_test_broker()
     await first.publish([outgoing()])
     second = await open_test_broker()
-    assert await second.depth("bulk") == 1
+    assert await second.depth("orders") == 1
 
 
 async def test_depth_of_a_queue_that_is_gone_is_nothing(
     open_test_broker: OpenBroker, admin: AbstractChannel, queue_prefix: str
 ) -> None:
     broker = await open_test_broker()
-    await admin.queue_delete(f"{queue_prefix}.bulk")
-    assert await broker.depth("bulk") == 0
-    assert await broker.depth("interactive") == 0
+    await admin.queue_delete(f"{queue_prefix}.orders")
+    assert await broker.depth("orders") == 0
+    assert await broker.depth("work.prices") == 0

@@ -20,6 +20,6 @@ async def store(store: Store) -> AsyncIterator[Store]:
 @pytest.fixture
 async def other_store(database_url: str) -> AsyncIterator[Store]:
     """The same database as another process sees it."""
-    opened = await open_store(database_url, announces=True)
+    opened = await open_store(database_url)
     yield opened
     await opened.close()

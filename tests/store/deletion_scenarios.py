@@ -69,7 +69,9 @@ async def rich_job(store: Store, scope: str = "demo", pipeline: str = "demo") ->
         s=failed[0],
     )
     await execute(
-        store, "insert into turns (job_id, kind, resent) values (:j, 'process', 0)", j=job_id
+        store,
+        "insert into nudges (job_id, pipeline, message_id, seen_at) values (:j, 'demo', 'm', @now)",
+        j=job_id,
     )
     return job_id
 
@@ -79,7 +81,7 @@ async def traces_of(store: Store, job_id: int) -> dict[str, int]:
     left = {}
     for table in (
         "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams", "dead_letters",
-        "decisions", "outbox", "turns", "samples", "rulings", "exports", "gate_uses",
+        "decisions", "nudges", "samples", "rulings", "exports", "gate_uses",
     ):  # fmt: skip
         rows = await fetch(store, f"select 1 from {table} where job_id = :j", j=job_id)
         left[table] = len(rows)

@@ -39,7 +39,7 @@ class Stopped:
                 self._reached.set()
                 assert self._go.wait(PATIENCE_SECONDS)
 
-        store = await open_store(url, announces=True, fault=fault)
+        store = await open_store(url, fault=fault)
         try:
             return await action(store)
         finally:

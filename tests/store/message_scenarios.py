@@ -1,4 +1,4 @@
-"""The same for the verbs of messages: outbox, turns, dead letters, duties."""
+"""The same for the verbs of messages: outbox, nudges, dead letters, duties."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from uuid import uuid4
 
 from holdfast.console import open_console
 from holdfast.errors import UserError
-from holdfast.model import Lane, SliceKind
+from holdfast.model import Lane
 from holdfast.store import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
 from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import MessageKey
+from holdfast.store.nudges import Nudge
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario
-
-PROCESS, DISCOVER = SliceKind.PROCESS, SliceKind.DISCOVER
 
 
 async def sent(rows: Sequence[OutboxRow]) -> list[str | None]:
@@ -28,114 +27,96 @@ async def refused(rows: Sequence[OutboxRow]) -> list[str | None]:
     return ["unroutable" for _ in rows]
 
 
-async def outbox_of(store: Store, job_id: int) -> list[Any]:
-    return await fetch(store, "select kind from outbox where job_id = :j order by id", j=job_id)
-
-
-async def out(store: Store, job_id: int, kind: SliceKind = PROCESS) -> str | None:
+async def nudge_of(store: Store, job_id: int) -> str | None:
     """The message that is out for the job."""
-    rows = await fetch(
-        store, "select message_id from turns where job_id = :j and kind = :k", j=job_id, k=kind
-    )
+    rows = await fetch(store, "select message_id from nudges where job_id = :j", j=job_id)
     return rows[0][0] if rows else None
 
 
 def dead(message_id: str, job_id: int | None = None, **fields: Any) -> DeadMessage:
     history = [
-        {"queue": "bulk", "reason": "delivery_limit", "count": 1, "deliveries": 3, "at": None}
+        {"queue": "orders", "reason": "delivery_limit", "count": 1, "deliveries": 3, "at": None}
     ]
-    given = {"kind": PROCESS, "code": "POISON", "reason": "its consumer died three times",
-             "payload": b"{}", "queue": "bulk", "history": history, **fields}  # fmt: skip
+    given = {"code": "POISON", "reason": "its consumer died three times",
+             "payload": b"{}", "queue": "orders", "history": history, **fields}  # fmt: skip
     return DeadMessage(message_id, job_id, **given)
 
 
 @scenario("relay")
 class Relay:
-    async def prepare(store: Store) -> int:
-        return await filled_job(store, 2, 2)
+    async def prepare(store: Store) -> str:
+        message_id = str(uuid4())
+        await SendAgain.act(store, message_id)
+        return message_id
 
-    async def act(store: Store, job_id: int) -> None:
+    async def act(store: Store, message_id: str) -> None:
         await store.messages.relay(sent)
 
-    async def check(store: Store, job_id: int) -> None:
-        assert not await outbox_of(store, job_id)
-        assert await out(store, job_id)
-        await drain(store, job_id)
+    async def check(store: Store, message_id: str) -> None:
+        assert not await fetch(store, "select 1 from outbox")
 
 
 @scenario("relay")
 class RelayRefused:
-    async def prepare(store: Store) -> int:
-        return await filled_job(store, 2)
+    prepare = Relay.prepare
 
-    async def act(store: Store, job_id: int) -> None:
+    async def act(store: Store, message_id: str) -> None:
         await store.messages.relay(refused)
 
-    async def check(store: Store, job_id: int) -> None:
-        assert await outbox_of(store, job_id) == [("process",)]
-        assert await out(store, job_id) is None
+    async def check(store: Store, message_id: str) -> None:
+        rows = await fetch(store, "select message_id from outbox")
+        assert [tuple(row) for row in rows] == [(message_id,)]
         await execute(store, "delete from outbox")
 
 
-@scenario("begin_turn")
-class BeginTurn:
-    async def prepare(store: Store) -> tuple[int, str]:
-        job_id = await filled_job(store, 5)
-        await store.messages.relay(sent)
-        return job_id, str(await out(store, job_id))
-
-    async def act(store: Store, state: tuple[int, str]) -> None:
-        assert await store.messages.begin_turn(state[0], PROCESS, state[1], 2)
-
-    async def check(store: Store, state: tuple[int, str]) -> None:
-        assert await out(store, state[0]) is None
-        assert ("process",) in await outbox_of(store, state[0])
-
-
-@scenario("end_turn")
-class EndTurn:
+@scenario("add_nudges")
+class AddNudges:
     async def prepare(store: Store) -> int:
-        job_id = await filled_job(store, 3)
-        await execute(store, "delete from outbox")
-        return job_id
+        return await filled_job(store, 3)
 
     async def act(store: Store, job_id: int) -> None:
-        await store.messages.end_turn(job_id, PROCESS)
+        await store.nudges.add_nudges(True)
 
     async def check(store: Store, job_id: int) -> None:
-        assert ("process",) in await outbox_of(store, job_id)
+        assert await nudge_of(store, job_id)
+        await drain(store, job_id)
 
 
-@scenario("end_turn")
-class EndTurnThatAnotherJobOfTheOwnerWaitedFor:
-    async def prepare(store: Store) -> tuple[int, int]:
-        jobs = (await filled_job(store, 3), await filled_job(store, 3))
-        await execute(store, "delete from outbox")
-        await store.messages.end_turn(jobs[1], PROCESS, 3600)
-        return jobs
+@scenario("keep_nudges")
+class KeepNudges:
+    """One of a job that has work, one of a job that has none, one that is let go of."""
 
-    async def act(store: Store, jobs: tuple[int, int]) -> None:
-        await store.messages.end_turn(jobs[0], PROCESS, frees_owner=True)
+    async def prepare(store: Store) -> list[Nudge]:
+        jobs = [await filled_job(store, 3) for _ in range(3)]
+        nudges = {nudge.job_id: nudge for nudge in await store.nudges.add_nudges(True)}
+        await store.jobs.pause(jobs[1], "tester")
+        return [nudges[job_id] for job_id in jobs]
 
-    async def check(store: Store, jobs: tuple[int, int]) -> None:
-        await store.messages.relay(sent)
-        assert await out(store, jobs[1])
-        assert await out(store, jobs[0]) or await outbox_of(store, jobs[0])
+    async def act(store: Store, nudges: list[Nudge]) -> None:
+        kept = await store.nudges.keep_nudges(nudges[:2], nudges[2:])
+        assert kept <= {nudges[0].message_id}
+
+    async def check(store: Store, nudges: list[Nudge]) -> None:
+        out = [await nudge_of(store, nudge.job_id) for nudge in nudges]
+        assert out == [nudges[0].message_id, None, None]
+        await store.jobs.resume(nudges[1].job_id, "tester")
+        for nudge in nudges:
+            await drain(store, nudge.job_id)
 
 
-@scenario("announce_silent")
-class AnnounceSilent:
-    async def prepare(store: Store) -> int:
+@scenario("renew_nudges")
+class RenewNudges:
+    async def prepare(store: Store) -> Nudge:
         job_id = await filled_job(store, 3)
-        await store.messages.relay(sent)
-        await execute(store, "update turns set sent_at = '2020-01-01T00:00:00.000Z'")
-        return job_id
+        added = await store.nudges.add_nudges(True)
+        return next(nudge for nudge in added if nudge.job_id == job_id)
 
-    async def act(store: Store, job_id: int) -> None:
-        await store.messages.announce_silent(["demo"], 60)
+    async def act(store: Store, lost: Nudge) -> None:
+        await store.nudges.renew_nudges([lost])
 
-    async def check(store: Store, job_id: int) -> None:
-        assert await outbox_of(store, job_id) == [("process",)]
+    async def check(store: Store, lost: Nudge) -> None:
+        assert await nudge_of(store, lost.job_id) not in (None, lost.message_id)
+        await drain(store, lost.job_id)
 
 
 @scenario("accept_job")
@@ -151,7 +132,6 @@ class AcceptJob:
     async def check(store: Store, message_id: str) -> None:
         jobs = await fetch(store, "select id from jobs where name = :n", n=message_id)
         assert len(jobs) == 1
-        assert await outbox_of(store, jobs[0][0]) == [("discover",)]
 
 
 @scenario("accept_job")
@@ -203,13 +183,13 @@ class SendAgain:
         return str(uuid4())
 
     async def act(store: Store, message_id: str) -> None:
-        await store.messages.send_again(message_id, "interactive", b"{}", 0.0)
+        await store.messages.send_again(message_id, "orders", b"{}", 0.0)
 
     async def check(store: Store, message_id: str) -> None:
         rows = await fetch(
-            store, "select distinct queue, kind from outbox where message_id = :m", m=message_id
+            store, "select distinct queue from outbox where message_id = :m", m=message_id
         )
-        assert [tuple(row) for row in rows] == [("interactive", "message")]
+        assert [tuple(row) for row in rows] == [("orders",)]
 
 
 @scenario("return_message")
@@ -240,34 +220,31 @@ class ForgetKeys:
         assert not await fetch(store, "select 1 from taken_keys")
 
 
-async def _dead_turn(store: Store) -> tuple[int, str]:
-    job_id = await filled_job(store, 2)
-    await store.messages.relay(sent)
-    return job_id, str(await out(store, job_id))
+async def _dead_message(store: Store) -> str:
+    return str(uuid4())
 
 
-async def _dead_and_replayed(store: Store) -> tuple[int, str]:
-    job_id, message_id = await _dead_turn(store)
-    await store.messages.keep_dead(dead(message_id, job_id))
+async def _dead_and_replayed(store: Store) -> str:
+    message_id = await _dead_message(store)
+    await store.messages.keep_dead(dead(message_id))
     letters = await open_console(store).dead_letters.oldest("OPEN", 10)
     await store.jobs.act_on_dead_letter(letters[-1]["id"], True, "tester")
-    return job_id, message_id
+    return message_id
 
 
-async def _keep_dead(store: Store, state: tuple[int, str]) -> None:
-    await store.messages.keep_dead(dead(state[1], state[0]))
+async def _keep_dead(store: Store, message_id: str) -> None:
+    await store.messages.keep_dead(dead(message_id))
 
 
-async def _is_one_letter(store: Store, state: tuple[int, str]) -> None:
+async def _is_one_letter(store: Store, message_id: str) -> None:
     letters = await fetch(
-        store, "select state, message from dead_letters where message_id = :m", m=state[1]
+        store, "select state, message from dead_letters where message_id = :m", m=message_id
     )
     assert [tuple(letter) for letter in letters] == [("OPEN", "its consumer died three times")]
-    assert await out(store, state[0]) is None
     await execute(store, "delete from dead_letters")
 
 
-for _prepare in (_dead_turn, _dead_and_replayed):
+for _prepare in (_dead_message, _dead_and_replayed):
     SCENARIOS.append(Scenario("keep_dead", _prepare, _keep_dead, _is_one_letter))
 
 

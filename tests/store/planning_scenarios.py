@@ -117,7 +117,7 @@ async def _sources(store: Store) -> Sources:
 class Plan:
     async def prepare(store: Store) -> Sources:
         sources = await _sources(store)
-        await store.taken_keys.begin_request("ada", sources.new, "a request")
+        await store.taken_keys.begin_request("ada", sources.new, "a request", "api")
         return sources
 
     async def act(store: Store, sources: Sources) -> None:
@@ -127,7 +127,7 @@ class Plan:
 
     async def check(store: Store, sources: Sources) -> None:
         await sources.check(store)
-        again = await store.taken_keys.begin_request("ada", sources.new, "a request")
+        again = await store.taken_keys.begin_request("ada", sources.new, "a request", "api")
         assert again is not None and again.made is not None
 
 

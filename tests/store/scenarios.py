@@ -114,7 +114,7 @@ class Create:
 class CreateForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", str(await store.jobs.now()))
-        assert await store.taken_keys.begin_request(*request[:2], "same") is None
+        assert await store.taken_keys.begin_request(*request[:2], "same", "api") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:
@@ -125,7 +125,7 @@ class CreateForARequest:
 
     async def check(store: Store, request: RequestKey) -> None:
         made = await fetch(store, "select id from jobs where name = :name", name=request.key)
-        answered = await store.taken_keys.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same", "api")
         assert answered is not None and [row[0] for row in made] == [answered.made]
 
 

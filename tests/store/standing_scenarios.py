@@ -44,7 +44,7 @@ class Open:
 class OpenForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", str(await store.jobs.now()))
-        assert await store.taken_keys.begin_request(*request[:2], "same") is None
+        assert await store.taken_keys.begin_request(*request[:2], "same", "api") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:
@@ -54,7 +54,7 @@ class OpenForARequest:
 
     async def check(store: Store, request: RequestKey) -> None:
         made = await fetch(store, "select id from jobs where pipeline = :p", p=request.key)
-        answered = await store.taken_keys.begin_request(*request[:2], "same")
+        answered = await store.taken_keys.begin_request(*request[:2], "same", "api")
         assert answered is not None and [row[0] for row in made] == [answered.made]
 
 
@@ -117,7 +117,7 @@ class EnqueueForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", str(await store.jobs.now()))
         await store.jobs.open(NewJob(request.key, request.key, [], standing=True), "tester")
-        assert await store.taken_keys.begin_request(*request[:2], "same") is None
+        assert await store.taken_keys.begin_request(*request[:2], "same", "api") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:

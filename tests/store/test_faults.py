@@ -42,7 +42,7 @@ def fault() -> Fault:
 
 @pytest.fixture
 async def faulty_store(database_url: str, fault: Fault) -> AsyncIterator[Store]:
-    opened = await open_store(database_url, announces=True, fault=fault)
+    opened = await open_store(database_url, fault=fault)
     yield opened
     await opened.close()
 

@@ -1,10 +1,9 @@
-"""Outbox and turns: one message for a slice at a time, in order, never lost, never early."""
+"""The outbox, its relays, orders and dead letters: in order, never lost, done once."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import orjson
@@ -12,24 +11,12 @@ import pytest
 
 from holdfast.console import open_console
 from holdfast.errors import UserError
-from holdfast.model import ItemStatus, Lane, SliceKind
+from holdfast.model import Lane
 from holdfast.store import NewJob, NewStream, OutboxRow, Store, open_store
 from holdfast.store.idempotency import MessageKey
 from holdfast.store.messages import Relayed
-from tests.store.checks import (
-    MEGABYTES,
-    claim,
-    claim_one,
-    execute,
-    fetch,
-    filled_job,
-    lease_stream,
-    settle,
-    settlement_of,
-)
-from tests.store.message_scenarios import DISCOVER, PROCESS, dead, out, outbox_of, refused, sent
-
-NOW = "2020-01-01T00:00:00.000Z"
+from tests.store.checks import execute, fetch
+from tests.store.message_scenarios import dead, refused, sent
 
 
 class Sender:
@@ -43,229 +30,45 @@ class Sender:
         return [None] * len(rows)
 
     @property
-    def kinds(self) -> list[tuple[int, str]]:
-        return [(row.job_id, row.kind) for row in self.rows]
+    def texts(self) -> list[str]:
+        return [bytes(row.payload).decode() for row in self.rows]
 
 
-async def _discovery(store: Store, lane: Lane = Lane.BACKFILL) -> int:
-    streams = [NewStream("site {job}", "fingerprint")]
-    return await store.jobs.create(NewJob("demo", "walk", streams, lane=lane), "tester")
-
-
-async def _send(store: Store, job_id: int, text: str) -> None:
-    params = {"message_id": str(uuid4()), "job_id": job_id, "queue": "interactive",
-              "payload": text.encode(), "delay": 0.0}  # fmt: skip
-    await store.database.write("test", lambda tx: tx.run("add_message", params))
-
-
-async def test_pages_of_a_job_make_one_message(store: Store) -> None:
-    job_id = await filled_job(store, 3, 3, 3)
-    sender = Sender()
-    relayed = await store.messages.relay(sender)
-    assert sender.kinds == [(job_id, "process")]
-    assert (relayed.sent, relayed.merged) == (1, 2)
-    assert not await outbox_of(store, job_id)
-
-
-async def test_no_second_message_while_one_is_out(store: Store) -> None:
-    job_id = await filled_job(store, 3)
-    await store.messages.relay(sent)
-    await store.messages.end_turn(job_id, PROCESS)
-    assert not await outbox_of(store, job_id)
-    await store.jobs.pause(job_id, "tester")
-    await store.jobs.resume(job_id, "tester")
-    sender = Sender()
-    await store.messages.relay(sender)
-    assert not sender.rows
-
-
-async def test_after_a_message_was_taken_the_next_is_sent(store: Store) -> None:
-    job_id = await filled_job(store, 3)
-    await store.messages.relay(sent)
-    taken = await out(store, job_id)
-    assert taken is not None
-    await store.messages.begin_turn(job_id, PROCESS, taken, 100)
-    await store.messages.end_turn(job_id, PROCESS)
-    sender = Sender()
-    await store.messages.relay(sender)
-    assert sender.kinds == [(job_id, "process")]
-
-
-async def test_message_that_is_taken_before_its_relay_commits_leaves_no_turn_open(
-    store: Store,
-) -> None:
-    job_id = await filled_job(store, 3)
-    takings: list[asyncio.Task[object]] = []
-
-    async def taken_at_once(rows: Sequence[OutboxRow]) -> list[str | None]:
-        for row in rows:
-            taking = store.messages.begin_turn(job_id, PROCESS, row.message_id, 100)
-            takings.append(asyncio.create_task(taking))
-        await asyncio.wait(takings, timeout=0.2)
-        return [None] * len(rows)
-
-    await store.messages.relay(taken_at_once)
-    await asyncio.gather(*takings)
-    assert await out(store, job_id) is None
-
-
-async def test_another_worker_is_invited_only_when_there_is_more_than_room(store: Store) -> None:
-    job_id = await filled_job(store, 10)
-    await store.messages.relay(sent)
-    taken = str(await out(store, job_id))
-    await store.messages.begin_turn(job_id, PROCESS, taken, 10)
-    assert not await outbox_of(store, job_id)
-    await store.messages.begin_turn(job_id, PROCESS, taken, 9)
-    assert await outbox_of(store, job_id) == [("process",)]
-
-
-async def test_another_walk_is_invited_while_a_stream_of_the_job_is_free(store: Store) -> None:
-    new = NewJob("demo", "a job", [NewStream(s, s) for s in ("north", "south")], lane=Lane.EVENT)
-    job_id = await store.jobs.create(new, "tester")
-    invited = []
-    for _ in range(3):
-        sender = Sender()
-        await store.messages.relay(sender)
-        invited.append(sender.kinds == [(job_id, "discover")])
-        if sender.rows:
-            message_id = sender.rows[0].message_id
-            await store.messages.begin_turn(job_id, DISCOVER, message_id, 100)
-            await lease_stream(store, job_id)
-    assert invited == [True, True, False]
-
-
-async def test_no_worker_is_invited_when_the_owner_may_have_no_more_workers(store: Store) -> None:
-    job_id = await filled_job(store, 10)
-    await store.messages.relay(sent)
-    taken = str(await out(store, job_id))
-    await store.messages.begin_turn(job_id, PROCESS, taken, 2, owner_slices=1)
-    assert not await outbox_of(store, job_id)
-    await store.leases.claim(job_id, "another", 3, MEGABYTES, 60.0)
-    await store.messages.begin_turn(job_id, PROCESS, taken, 2, owner_slices=2)
-    assert not await outbox_of(store, job_id)
-    await store.messages.begin_turn(job_id, PROCESS, taken, 2, owner_slices=3)
-    assert await outbox_of(store, job_id) == [("process",)]
-
-
-async def test_job_gives_way_to_another_of_its_owner_that_waited_for_its_end(store: Store) -> None:
-    ended, waiting = await filled_job(store, 3), await filled_job(store, 3)
-    await execute(store, "delete from outbox")
-    await store.messages.end_turn(waiting, PROCESS, 3600)
-    await store.messages.end_turn(ended, PROCESS, frees_owner=True)
-    sender = Sender()
-    await store.messages.relay(sender)
-    assert sender.kinds == [(waiting, "process")]
-    assert await outbox_of(store, ended) == [("process",)]
-
-
-async def test_message_of_a_gone_job_is_obsolete(store: Store) -> None:
-    assert await store.messages.begin_turn(4711, PROCESS, str(uuid4()), 10) is None
-
-
-async def test_upload_has_no_discovery_messages(store: Store) -> None:
-    job_id = await _discovery(store, Lane.UPLOAD)
-    await store.messages.end_turn(job_id, DISCOVER)
-    assert not await outbox_of(store, job_id)
-
-
-async def test_retry_is_announced_for_when_it_is_due(store: Store) -> None:
-    job_id = await filled_job(store, 2)
-    await execute(store, "delete from outbox")
-    held = await claim_one(store, job_id)
-    later = settlement_of(held, ItemStatus.PENDING, delay=3600.0)
-    await store.outcomes.settle(job_id, "one", [later])
-    assert await outbox_of(store, job_id) == [("process",)]
-    sender = Sender()
-    await store.messages.relay(sender)
-    assert not sender.rows
-
-
-async def test_end_of_a_turn_announces_what_is_due_later(store: Store) -> None:
-    job_id = await filled_job(store, 2)
-    held = await claim_one(store, job_id)
-    await store.outcomes.settle(
-        job_id, "one", [settlement_of(held, ItemStatus.PENDING, delay=3600.0)]
-    )
-    await execute(store, "delete from outbox")
-    await store.messages.end_turn(job_id, PROCESS)
-    due = await fetch(store, "select available_at from outbox where job_id = :j", j=job_id)
-    now = (await fetch(store, "select available_at from ranges where job_id = :j", j=job_id))[0][0]
-    assert len(due) == 1
-    assert str(due[0][0])[:16] == str(now)[:16]
-
-
-async def test_nothing_is_announced_under_a_kill_switch(store: Store) -> None:
-    job_id = await filled_job(store, 2)
-    await execute(store, "delete from outbox")
-    await store.jobs.switch("pipeline:demo", True, "tester")
-    await store.messages.end_turn(job_id, PROCESS)
-    await store.messages.announce_silent(["demo"], 60)
-    assert not await outbox_of(store, job_id)
-    await store.jobs.switch("pipeline:demo", False, "tester")
-    await store.messages.announce_silent(["demo"], 60)
-    assert await outbox_of(store, job_id) == [("process",)]
-
-
-async def test_silent_jobs_are_announced_once_and_only_for_listened_pipelines(
-    store: Store,
-) -> None:
-    job_id, walk = await filled_job(store, 2), await _discovery(store)
-    await execute(store, "delete from outbox")
-    assert await store.messages.announce_silent(["other"], 60) == []
-    assert await store.messages.announce_silent(["demo"], 60) == [job_id, walk]
-    assert await store.messages.announce_silent(["demo"], 60) == []
-
-
-async def test_items_that_are_soon_due_are_announced_for_then_once(store: Store) -> None:
-    job_id = await filled_job(store, 2)
-    await settle(store, await claim_one(store, job_id), ItemStatus.PENDING, delay=20)
-    await execute(store, "delete from outbox")
-    assert await store.messages.announce_silent(["demo"], 60, ahead=5) == []
-    for announced in ([job_id], []):
-        assert await store.messages.announce_silent(["demo"], 60, ahead=30) == announced
-    for _ in range(2):  # one that ends a turn sees that it is announced
-        await store.messages.end_turn(job_id, PROCESS)
-    assert await outbox_of(store, job_id) == [("process",)]
-    assert (await store.messages.relay(sent)).sent == 0  # not before its time
-
-
-async def test_lost_message_is_sent_again_each_time_later(store: Store) -> None:
-    job_id = await filled_job(store, 2)
-    for resent in range(3):
-        await store.messages.relay(sent)
-        await execute(store, "update turns set sent_at = :t", t=_past(store))
-        assert await store.messages.announce_silent(["demo"], 60) == [job_id]
-        rows = await fetch(store, "select resent from turns where job_id = :j", j=job_id)
-        assert rows[0][0] == resent + 1
+async def _send(store: Store, *texts: str) -> None:
+    for text in texts:
+        await store.messages.send_again(str(uuid4()), "orders", text.encode(), 0.0)
 
 
 async def test_refused_message_waits_and_is_sent_later(store: Store) -> None:
-    job_id = await filled_job(store, 2)
+    await _send(store, "a")
     relayed = await store.messages.relay(refused)
     assert list(relayed.failed.values()) == ["unroutable"]
     assert await store.messages.relay(sent) == Relayed()
     await execute(store, "update outbox set available_at = created_at")
     assert (await store.messages.relay(sent)).sent == 1
-    assert await out(store, job_id)
 
 
-async def test_other_messages_of_a_job_keep_their_order(store: Store) -> None:
-    job_id = await filled_job(store, 1)
-    for text in ("a", "b", "c"):
-        await _send(store, job_id, text)
-    sender = Sender()
-    await store.messages.relay(sender)
-    assert [bytes(row.payload or b"-").decode() for row in sender.rows] == ["-", "a", "b", "c"]
+async def test_message_that_is_refused_does_not_hold_up_the_others(store: Store) -> None:
+    await _send(store, "a", "b")
+
+    async def refuse_a(rows: Sequence[OutboxRow]) -> list[str | None]:
+        return ["no" if bytes(row.payload) == b"a" else None for row in rows]
+
+    relayed = await store.messages.relay(refuse_a)
+    assert (relayed.sent, list(relayed.failed.values())) == (1, ["no"])
+    assert len(await fetch(store, "select 1 from outbox")) == 1
+
+
+async def test_message_is_not_sent_before_its_time(store: Store) -> None:
+    await store.messages.send_again(str(uuid4()), "orders", b"a", 3600.0)
+    assert await store.messages.relay(sent) == Relayed()
 
 
 async def test_two_relays_send_each_message_once_and_in_order(
     store: Store, database_url: str
 ) -> None:
-    jobs = [await filled_job(store, 1) for _ in range(5)]
-    await execute(store, "delete from outbox")
-    for number in range(20):
-        for job_id in jobs:
-            await _send(store, job_id, str(number))
+    texts = [str(number) for number in range(60)]
+    await _send(store, *texts)
     other = await open_store(database_url)
     sender = Sender()
 
@@ -279,13 +82,11 @@ async def test_two_relays_send_each_message_once_and_in_order(
 
     await asyncio.gather(relay(store), relay(other))
     await other.close()
-    for job_id in jobs:
-        texts = [int(bytes(r.payload or b"")) for r in sender.rows if r.job_id == job_id]
-        assert texts == list(range(20))
+    assert sender.texts == texts
 
 
 async def test_relay_that_dies_after_sending_sends_again(store: Store) -> None:
-    job_id = await filled_job(store, 1)
+    await _send(store, "a")
     sender = Sender()
 
     async def die(rows: Sequence[OutboxRow]) -> list[str | None]:
@@ -297,7 +98,6 @@ async def test_relay_that_dies_after_sending_sends_again(store: Store) -> None:
     await store.messages.relay(sender)
     first, second = sender.rows
     assert first.message_id == second.message_id
-    assert first.job_id == job_id
 
 
 async def test_order_by_message_starts_one_job(store: Store) -> None:
@@ -315,7 +115,7 @@ async def test_replayed_message_keeps_its_first_error_and_its_history(store: Sto
     await store.jobs.act_on_dead_letter(letter["id"], True, "tester")
     sender = Sender()
     await store.messages.relay(sender)
-    assert [bytes(row.payload or b"") for row in sender.rows] == [b"{}"]
+    assert sender.texts == ["{}"]
     await store.messages.keep_dead(dead(message_id, reason="second"))
     letters = await open_console(store).dead_letters.oldest("OPEN", 10)
     assert [one["message"] for one in letters] == ["first"]
@@ -347,22 +147,10 @@ async def test_notice_wakes_a_relay(store: Store) -> None:
     heard = asyncio.Event()
     listening = asyncio.create_task(store.messages.listen(heard.set))
     await asyncio.sleep(0.2)
-    await filled_job(store, 1)
+    await _send(store, "a")
     await asyncio.wait_for(heard.wait(), 10)
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)
-
-
-async def test_owner_has_at_most_so_many_workers(store: Store, database_url: str) -> None:
-    limited = await open_store(database_url, owner_slices=2)
-    job_id = await filled_job(store, 10, 10, 10, 10)
-    held = [await claim(limited, job_id, 10, worker) for worker in ("one", "two")]
-    assert all(held)
-    assert await claim(limited, job_id, 10, "three") == []
-    assert await claim(limited, job_id, 10, "one")
-    await settle(store, held[1][0])
-    assert await claim(limited, job_id, 10, "three")
-    await limited.close()
 
 
 async def test_duty_is_one_process_as_long_as_it_lives(store: Store) -> None:
@@ -375,16 +163,3 @@ async def test_duty_is_one_process_as_long_as_it_lives(store: Store) -> None:
     assert await store.workers.hold_duty("sweep", "two")
     await store.workers.stop_worker("two")
     assert await store.workers.hold_duty("sweep", "one")
-
-
-async def test_other_kind_of_slice_has_its_own_message(store: Store) -> None:
-    walk = await _discovery(store)
-    await store.messages.relay(sent)
-    assert await out(store, walk, SliceKind.DISCOVER)
-    assert await out(store, walk, SliceKind.PROCESS) is None
-
-
-def _past(store: Store) -> object:
-    if store.database.driver.dialect == "postgres":
-        return datetime(2020, 1, 1, tzinfo=UTC)
-    return NOW

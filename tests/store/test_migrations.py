@@ -52,13 +52,13 @@ from tests.store.checks import (
     settlement_of,
     tables_of,
 )
-from tests.store.message_scenarios import dead, sent
+from tests.store.message_scenarios import dead
 from tests.store.test_upkeep import FUTURE
 
 TABLES = {
     "jobs", "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams",
     "stream_pages", "gates", "gate_holds", "kill_switches", "workers", "schedules",
-    "dead_letters", "decisions", "audit", "outbox", "turns", "duties",
+    "dead_letters", "decisions", "audit", "outbox", "nudges", "duties",
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags",
     "taken_keys", "files", "exports", "operations", "samples",
     "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
@@ -69,7 +69,7 @@ CORE_BRANCH = installed_branches()[:1]
 
 async def _fill(url: str) -> None:
     """A row in every table."""
-    store = await open_store(url, announces=True)
+    store = await open_store(url)
     job_id = await make_job(store)
     await ingest(store, await lease_stream(store, job_id), keyed("a", "b"), Dedupe("shop"))
     held = await claim_one(store, job_id, 1)
@@ -85,10 +85,11 @@ async def _fill(url: str) -> None:
     await store.jobs.switch("pipeline:other", True, "tester")
     await store.workers.add_worker("one", "host", 1, [])
     await store.schedules.set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)
-    await store.messages.relay(sent)
+    await store.messages.send_again("m-0", "orders", b"{}", 0.0)
     await store.messages.accept_job(MessageKey("m-1", "job.start"), NewJob("demo", "ordered", []))
     await store.messages.keep_dead(dead("m-2", job_id))
     await filled_job(store, 1)
+    await store.nudges.add_nudges(True)
     await store.jobs.open(NewJob("events", "events", [], standing=True), "tester")
     await store.additions.enqueue(Addition("events", "", [new_item({"n": 1})]))
     await store.workers.hold_duty("sweep", "one")
@@ -113,7 +114,7 @@ async def _fill_people(store: Store, job_id: int) -> None:
     await execute(store, pruning)
     await open_console(store).secrets.secret("signing", "fresh")
     await store.flags.set_flag("ingest", False, "tester")
-    await store.taken_keys.begin_request("ada", "key", "same")
+    await store.taken_keys.begin_request("ada", "key", "same", "api")
     await open_console(store).files.add_file(
         NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {})
     )
@@ -206,7 +207,7 @@ def test_keys_of_requests_and_messages_survive_down_and_up(core_url: str) -> Non
         store = await open_store(core_url)
         if fill:
             for key in ("begun", "made", "answered"):
-                await store.taken_keys.begin_request("ada", key, "digest")
+                await store.taken_keys.begin_request("ada", key, "digest", "api")
             job = NewJob("demo", "made", [], request=RequestKey("ada", "made", "of this file"))
             await store.jobs.create(job, "ada")
             await store.taken_keys.answer_request("ada", "answered", 201, '{"id": 7}')
@@ -215,7 +216,7 @@ def test_keys_of_requests_and_messages_survive_down_and_up(core_url: str) -> Non
         rows = await fetch(store, f"{sql} order by owner_id, key")
         sent_again = MessageKey("m-1", "job.start"), NewJob("demo", "sent again", [])
         assert await store.messages.accept_job(*sent_again) is None
-        made = await store.taken_keys.begin_request("ada", "made", "digest")
+        made = await store.taken_keys.begin_request("ada", "made", "digest", "api")
         await store.close()
         assert made is not None and (made.made, made.content) == (1, "of this file")
         return [tuple(row) for row in rows]

@@ -19,7 +19,7 @@ EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "0"))
 @pytest.mark.slow
 def test_store_keeps_its_promises_whatever_happens_in_whatever_order(database_url: str) -> None:
     loop = asyncio.new_event_loop()
-    store = loop.run_until_complete(open_store(database_url, announces=True))
+    store = loop.run_until_complete(open_store(database_url))
     try:
         run_state_machine_as_test(
             lambda: StoreMachine(loop, store),

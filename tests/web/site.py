@@ -33,6 +33,7 @@ from holdfast.settings import load_settings
 from holdfast.store import NewItem, NewJob, NewStream, Settlement
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
+from tests.reading_files import reading_files
 from tests.store.checks import ingest, lease_stream
 
 T = TypeVar("T")
@@ -143,6 +144,8 @@ class Site:
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
         while not self._server.started:
             await asyncio.sleep(0.01)
+        reading = reading_files(settings, self.parts.store, self._pipelines)
+        await self._stack.enter_async_context(reading)
         if self._works:
             parts = self.parts
             options = worker_options(settings, None, until_idle=False)

@@ -119,7 +119,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await runners.leftovers.clear(parts.clock.now())
 
     loops = [
-        every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
         every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
         every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
         every(_LOST_SECONDS, runners.lost_workers.free, log, "lost workers"),
@@ -139,7 +138,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         parts.feed.close()
         await runners.operations.stop()
-        await runners.uploads.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -24,7 +24,6 @@ from holdfast.console.live import Feed, Rates
 from holdfast.console.new_jobs import NewJobs
 from holdfast.console.operation_runner import OperationRunner
 from holdfast.console.second_factors import SecondFactors
-from holdfast.console.upload_runner import UploadRunner
 from holdfast.engine.control import Control
 from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.own_files import OwnFiles
@@ -56,7 +55,6 @@ class ApiOptions:
 class Runners:
     """Background work of every process that serves the API."""
 
-    uploads: UploadRunner
     operations: OperationRunner
     exports: ExportWriter
     leftovers: FileLeftovers
@@ -84,6 +82,7 @@ class Parts:
     options: ApiOptions
     secret: bytes
     new_worker: Callable[[int], Worker]  # a worker for one job, within a request
+    name: str  # that of this process among workers
     new_name: Callable[[], str]  # a unique worker name
     clock: Clock
     rng: random.Random

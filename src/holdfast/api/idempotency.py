@@ -6,25 +6,27 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import find_person, parts_of
 from holdfast.api.multipart import received_form
 from holdfast.api.problems import Malformed
 from holdfast.console.person import Person
+from holdfast.engine.patience import patiently
 from holdfast.errors import DatabaseGone, UnfitState, UserError
-from holdfast.store.idempotency import RequestKey, Taken, TakenKeys
-from holdfast.tasks import end_tasks
+from holdfast.store.idempotency import RequestKey, Taken
 
 __all__ = ["IdempotentRoute", "RequestKey", "request_key"]
 
 HEADER = "Idempotency-Key"
-_RENEW_SECONDS = 4.0  # a request that is silent for 20 may be taken over
 _KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
+
+_DROPPING: set[asyncio.Task[None]] = set()
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -49,11 +51,13 @@ class IdempotentRoute(APIRoute):
     async def _answer(
         self, handler: _Handler, request: Request, person: Person, key: str
     ) -> Response:
-        table = parts_of(request).store.taken_keys
+        parts = parts_of(request)
         fingerprint = await _fingerprint(request)
-        before = await table.begin_request(person.name, key, fingerprint)
+        before = await parts.store.taken_keys.begin_request(
+            person.name, key, fingerprint, parts.name
+        )
         if before is None:
-            return await _carry_out(handler, request, table, RequestKey(person.name, key))
+            return await _carry_out(handler, request, parts, RequestKey(person.name, key))
         if not await _is_same(request, before, fingerprint):
             raise UserError(f"this {HEADER} was used for another request", "Use a new key.")
         if before.status is not None:
@@ -82,29 +86,30 @@ def _replayed(status: int, body: str) -> Response:
 
 
 async def _carry_out(
-    handler: _Handler, request: Request, table: TakenKeys, key: RequestKey
+    handler: _Handler, request: Request, parts: Parts, key: RequestKey
 ) -> Response:
     """A failed request had no effect, so the same key may be tried again."""
     request.state.request_key = key
-    renewing = asyncio.create_task(_renew(table, key))
+    keys = parts.store.taken_keys
     try:
         response = await handler(request)
     except BaseException:
-        await table.drop_request(*key[:2])
+        await _drop(parts, key)
         raise
-    finally:
-        await end_tasks([renewing])
     text = bytes(response.body).decode()
-    await table.answer_request(*key[:2], response.status_code, text)
+    await keys.answer_request(*key[:2], response.status_code, text)
     return response
 
 
-async def _renew(table: TakenKeys, key: RequestKey) -> None:
-    """An upload may take long."""
-    while True:
-        await asyncio.sleep(_RENEW_SECONDS)
-        with suppress(DatabaseGone):
-            await table.renew_request(*key[:2])
+async def _drop(parts: Parts, key: RequestKey) -> None:
+    """Frees the key, in the background if the database is gone: the client need not wait for it."""
+    drop = partial(parts.store.taken_keys.drop_request, *key[:2])
+    try:
+        await drop()
+    except DatabaseGone:
+        dropping = asyncio.create_task(patiently(drop, parts.log, parts.rng))
+        _DROPPING.add(dropping)
+        dropping.add_done_callback(_DROPPING.discard)
 
 
 async def _is_same(request: Request, before: Taken, fingerprint: str) -> bool:

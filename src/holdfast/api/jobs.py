@@ -147,9 +147,8 @@ ScopedJob = Annotated[Job, Depends(scoped_job)]
 )
 async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
     """Over an uploaded file, a stored file, a file on the server or in a bucket, or the records
-    that the pipeline finds itself. Responds when the job is stored; its rows are then ingested in
-    the background, even if the server restarts. Also opens a standing job, which is given its
-    records later."""
+    that the pipeline finds itself. Responds when the job is stored; a worker then reads its
+    rows. Also opens a standing job, which is given its records later."""
     async with _job_request(request, parts) as (asked, choice):
         job_id = await parts.new_jobs.start(asked, person, choice)
     return await describe_job(await parts.console.jobs.job(job_id, None), person, parts)

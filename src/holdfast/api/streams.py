@@ -56,7 +56,7 @@ class StreamShape(Shape):
     failures: int
     error: str | None
     waiting_for: str | None = Field(
-        description="What it waits for, if nothing failed: new records, a gate, a slow source."
+        description="What it waits for, if nothing failed: new records, a gate."
     )
     available_at: datetime | None = Field(description="It is not read before this time.")
     worker: str | None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -16,8 +17,6 @@ from holdfast.cli.account_composition import accounts_of, limits_of, second_fact
 from holdfast.cli.adapter_places import open_place
 from holdfast.cli.composition import (
     deletions_of,
-    discover_limits,
-    ingest_bounds,
     metrics_of,
     worker_options,
 )
@@ -25,7 +24,7 @@ from holdfast.cli.file_composition import file_library
 from holdfast.cli.opening import backlog_bounds, opened_store
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
-from holdfast.clock import SystemClock, system_random
+from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.console import Console, open_console
 from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.bulk import Bulk
@@ -37,12 +36,9 @@ from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
 from holdfast.console.new_jobs import NewJobs
 from holdfast.console.operation_runner import AttemptLimits, OperationRunner
-from holdfast.console.upload_runner import UploadRunner, UploadRunnerParts
 from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.presence import present
-from holdfast.engine.record.discover import WalkParts
-from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.health import MetricsAccess
 from holdfast.pipeline import Pipeline
@@ -60,12 +56,15 @@ async def opened_parts(
         store = await stack.enter_async_context(opened_store(settings, metrics))
         console = open_console(store, limits_of(settings))
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
-        walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
         backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
         library = file_library(settings, console)
         name = await stack.enter_async_context(present(store, worker_name()))
         flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
-        new_worker = _worker_factory(settings, pipelines, walk)
+
+        def new_worker(job_id: int) -> Worker:
+            parts = WorkerParts(store, worker_name(), settings.owner, clock, rng, metrics, log)
+            return Worker(parts, pipelines, worker_options(settings, job_id, until_idle=True))
+
         new_jobs = NewJobs(console, pipelines, library, flags, backpressure, new_worker, log)
         rates = Rates(clock)
         yield Parts(
@@ -83,11 +82,12 @@ async def opened_parts(
             item_lists=ItemLists(console, clock, metrics, log),
             rates=rates,
             feed=Feed(console, rates, clock),
-            runners=_runners(settings, pipelines, console, library, walk, name),
+            runners=_runners(settings, pipelines, console, library, clock, log, name),
             kickoffs=asyncio.Semaphore(_KICKOFFS),
             options=_api_options(settings, host),
             secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
             new_worker=new_worker,
+            name=name,
             new_name=worker_name,
             clock=clock,
             rng=rng,
@@ -96,38 +96,22 @@ async def opened_parts(
         )
 
 
-def _worker_factory(
-    settings: Settings, pipelines: Mapping[str, Pipeline], walk: WalkParts
-) -> Callable[[int], Worker]:
-    def new_worker(job_id: int) -> Worker:
-        options = worker_options(settings, job_id, until_idle=True)
-        parts = WorkerParts(
-            walk.store, worker_name(), settings.owner, walk.clock, walk.rng, walk.metrics, walk.log
-        )
-        return Worker(parts, pipelines, options)
-
-    return new_worker
-
-
 def _runners(
     settings: Settings,
     pipelines: Mapping[str, Pipeline],
     console: Console,
     library: FileLibrary,
-    walk: WalkParts,
+    clock: Clock,
+    log: Any,
     name: str,
 ) -> Runners:
-    uploads = UploadParts(walk, ingest_bounds(settings))
     limits = AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found)
     access = library.access
     return Runners(
-        uploads=UploadRunner(
-            UploadRunnerParts(console, pipelines, library, uploads, worker_name, walk.log)
-        ),
-        operations=OperationRunner(console, pipelines, limits, worker_name, walk.log),
-        exports=ExportWriter(console, access, worker_name, walk.clock, walk.log),
-        leftovers=FileLeftovers(console, access, name, walk.log),
-        lost_workers=LostWorkers(walk.store, name, walk.log),
+        operations=OperationRunner(console, pipelines, limits, worker_name, log),
+        exports=ExportWriter(console, access, worker_name, clock, log),
+        leftovers=FileLeftovers(console, access, name, log),
+        lost_workers=LostWorkers(console.store, name, log),
     )
 
 

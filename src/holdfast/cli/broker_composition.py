@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -21,17 +21,24 @@ from holdfast.consumers import (
     Topic,
     Trust,
 )
+from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.pages import new_item
+from holdfast.engine.upkeep import every
+from holdfast.engine.worker import Worker
 from holdfast.errors import BrokerGone, NotAllowed, UserError
 from holdfast.extension import installed
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.dead import keep_dead_messages
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue, Return
+from holdfast.messaging.item_adds import ItemAdds
+from holdfast.messaging.job_starts import JobStarts
+from holdfast.messaging.nudges import KEEP_SECONDS, LOOK_SECONDS, HeldNudges, NudgeSender
+from holdfast.messaging.orders import OrderParts, Orders
 from holdfast.messaging.signing import MessageTrust
-from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
+from holdfast.messaging.topology import DEAD_QUEUE, ORDERS_QUEUE, QUEUES, work_queue
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, Tx
@@ -39,7 +46,12 @@ from holdfast.settings import Settings
 from holdfast.store import NewJob, Store
 from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import MessageKey
-from holdfast.tasks import end_tasks
+from holdfast.tasks import end_tasks, raise_failure
+
+#: Orders that a worker follows at once. Each that it holds when it is killed counts as delivered.
+_ORDERS = 4
+#: Nudges of a pipeline that a worker holds at the most; the others wait in the queue.
+_NUDGES = 100
 
 
 @asynccontextmanager
@@ -56,6 +68,94 @@ async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
         yield broker
     finally:
         await broker.close()
+
+
+@asynccontextmanager
+async def taking_messages(
+    settings: Settings,
+    store: Store,
+    pipelines: Mapping[str, Pipeline],
+    worker: Worker,
+    checks: dict[str, Check],
+    metrics: Metrics,
+    log: Any,
+) -> AsyncIterator[None]:
+    """Takes messages beside a worker, which does not wait for the broker. If that fails for good,
+    the worker is stopped."""
+    stack = AsyncExitStack()
+
+    async def open_() -> None:
+        await worker.started.wait()
+        broker = await stack.enter_async_context(opened_broker(settings, log))
+        checks.update(broker_check(broker))
+        foreign = foreign_queues(settings, store, pipelines, broker, metrics, log)
+        await stack.enter_async_context(foreign)
+        own = own_queues(settings, store, pipelines, worker, broker, metrics, log)
+        await stack.enter_async_context(own)
+
+    opening = asyncio.create_task(open_())
+    opening.add_done_callback(partial(_stop_after_failure, worker))
+    try:
+        yield
+    finally:
+        await end_tasks([opening])
+        await stack.aclose()
+        raise_failure([opening])
+
+
+def _stop_after_failure(worker: Worker, task: asyncio.Task[None]) -> None:
+    """A worker that takes no messages must not appear to be healthy."""
+    if not task.cancelled() and task.exception() is not None:
+        worker.stop()
+
+
+@asynccontextmanager
+async def own_queues(
+    settings: Settings,
+    store: Store,
+    pipelines: Mapping[str, Pipeline],
+    worker: Worker,
+    broker: Broker,
+    metrics: Metrics,
+    log: Any,
+) -> AsyncIterator[None]:
+    """Follows orders of other programs and holds nudges."""
+    orders = _orders(settings, store, pipelines, metrics, log)
+    nudges = HeldNudges(store, worker.hear, SystemClock(), settings.max_message_bytes)
+    ordered = await broker.consume(ORDERS_QUEUE, _ORDERS)
+    nudged = [await broker.consume(work_queue(name), _NUDGES) for name in pipelines]
+    keeping = asyncio.create_task(every(KEEP_SECONDS, nudges.keep, log, "nudges"))
+    taking = [
+        asyncio.create_task(orders.follow(ordered)),
+        *(asyncio.create_task(nudges.take(consumer)) for consumer in nudged),
+    ]
+    for task in taking:
+        task.add_done_callback(partial(_stop_after_failure, worker))
+    try:
+        yield
+    finally:
+        await ordered.stop(orders.hand_back)
+        await asyncio.gather(*(consumer.stop() for consumer in nudged))
+        # They end by themselves now, and are not to be cancelled while they hand back.
+        await asyncio.wait(taking)
+        await end_tasks([keeping])
+        raise_failure(taking)
+
+
+def _orders(
+    settings: Settings, store: Store, pipelines: Mapping[str, Pipeline], metrics: Metrics, log: Any
+) -> Orders:
+    trust = message_trust(settings)
+    adding = Adding(store, pipelines, settings.max_input_bytes, log)
+    parts = OrderParts(
+        store,
+        JobStarts(store, Control(store, settings.owner, log), pipelines, log, trust),
+        ItemAdds(adding, trust, settings.owner),
+        system_random(),
+        metrics,
+        log,
+    )
+    return Orders(parts, pipelines, settings.max_message_bytes)
 
 
 @asynccontextmanager
@@ -84,7 +184,7 @@ async def foreign_queues(
         yield
     finally:
         await asyncio.gather(*(consumer.stop() for consumer, _ in readers))
-        await end_tasks([task for _, task in readers])
+        await asyncio.gather(*(task for _, task in readers), return_exceptions=True)
 
 
 def returning(store: Store) -> Return:
@@ -206,8 +306,16 @@ async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
     await keep_dead_messages(consumer, broker.topology, keep, log, system_random())
 
 
+async def send_nudges(
+    settings: Settings, broker: Broker, store: Store, metrics: Metrics, log: Any
+) -> None:
+    """Until it is cancelled."""
+    sender = NudgeSender(store, broker, settings.backfill_enabled, SystemClock(), metrics)
+    await every(LOOK_SECONDS, sender.look, log, "nudges")
+
+
 async def read_depths(broker: Broker, metrics: Metrics) -> None:
-    """Reports the length of each queue, for scaling the workers."""
+    """Reports the length of the queues but those of nudges, which are counted."""
     with suppress(BrokerGone):
         for queue in QUEUES:
             metrics.broker_queue_depth.labels(queue).set(await broker.depth(queue))

@@ -142,6 +142,7 @@ def discover_limits(settings: Settings) -> DiscoverLimits:
         max_failures=settings.max_attempts_error,
         page_seconds=settings.discover_timeout_seconds,
         retry_cap_seconds=settings.retry_soon_cap_seconds,
+        ingest=ingest_bounds(settings),
     )
 
 
@@ -157,8 +158,8 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
             max_result_bytes=settings.max_result_bytes,
         ),
         files=file_access(settings),
+        tables=table_limits(settings),
         threads=settings.threads,
-        discover_concurrency=settings.discover_concurrency,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
         concurrency=ConcurrencyBounds(
@@ -240,8 +241,6 @@ def upkeep_limits(settings: Settings) -> UpkeepLimits:
     return UpkeepLimits(
         sweep_seconds=settings.sweep_seconds,
         lost_after_seconds=settings.lock_floor_seconds,
-        message_lost_seconds=settings.message_lost_seconds,
-        announces=settings.broker_url is not None,
     )
 
 

@@ -49,7 +49,7 @@ async def _consume(settings: Settings, pipelines: Mapping[str, Pipeline], port: 
 
     log, metrics, ended = structlog.get_logger(), metrics_of(pipelines.values()), asyncio.Event()
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(opened_store(settings, metrics, True))
+        store = await stack.enter_async_context(opened_store(settings, metrics))
         checks = store_checks(store) | broker_awaited()
         # Before connecting to the broker, which may take long: the process is healthy until then.
         drain = stack.enter_context(serving_health(settings, port, metrics, checks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 
 import typer
@@ -68,8 +68,10 @@ def _check() -> Iterator[Finding]:
         return
     yield Finding("settings", True, "all names and values are valid")
     yield _checked("extensions", _extensions, settings)
-    yield from _check_database(settings)
-    yield from _check_broker(settings)
+    database = list(_check_database(settings))
+    yield from database
+    is_there = all(finding.ok for finding in database)
+    yield from _check_broker(settings, _nudged(settings) if is_there else ())
     yield _checked("files", _files, settings)
 
 
@@ -88,13 +90,26 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
             return  # the check of the database would only repeat it
 
 
-def _check_broker(settings: Settings) -> list[Finding]:
+def _check_broker(settings: Settings, pipelines: Sequence[str]) -> list[Finding]:
     if settings.broker_url is None:
         return [Finding("broker", True, "not set; workers find their work in the database")]
     # Only here: commands that need no broker should not import it.
     from holdfast.messaging.queue_checks import check
 
-    return run_async(check(settings.broker_url, settings.queue_prefix))
+    return run_async(check(settings.broker_url, settings.queue_prefix, pipelines))
+
+
+def _nudged(settings: Settings) -> Sequence[str]:
+    """The pipelines with messages in the broker that say that they have work."""
+    file = sqlite_file(settings.database_url)
+    if settings.broker_url is None or (file is not None and not file.exists()):
+        return ()
+
+    async def ask() -> list[str]:
+        async with opened_store(settings) as store:
+            return sorted(await store.nudges.counts())
+
+    return run_async(ask())
 
 
 def _checked(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:

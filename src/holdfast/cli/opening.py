@@ -101,11 +101,7 @@ def ready_settings() -> Settings:
 
 
 @asynccontextmanager
-async def opened_store(
-    settings: Settings, metrics: Metrics | None = None, announces: bool | None = None
-) -> AsyncIterator[Store]:
-    """Announces work if a broker is set, unless `announces` says otherwise."""
-
+async def opened_store(settings: Settings, metrics: Metrics | None = None) -> AsyncIterator[Store]:
     def observe(verb: str, seconds: float, waited: float) -> None:
         if metrics is not None:
             metrics.database_seconds.labels(verb).observe(seconds)
@@ -120,9 +116,7 @@ async def opened_store(
             settings.http_jitter_seconds,
             settings.http_concurrency,
         ),
-        announces=settings.broker_url is not None if announces is None else announces,
         rules=job_rules(settings),
-        owner_slices=settings.owner_slices,
         fault=_fault(),
         observe=observe,
     )

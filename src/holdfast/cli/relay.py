@@ -31,8 +31,9 @@ def relay(
 ) -> None:
     """Send the messages in the outbox to the broker, and store its dead letters.
 
-    A fleet needs at least one relay; any number may run. The messages of a job are sent by one
-    relay at a time, in order. Needs HOLDFAST_BROKER_URL.
+    It keeps a message in the broker for each job with work, by which workers can be scaled. Any
+    number may run; one at a time sends what is in the outbox, in order. Needs
+    HOLDFAST_BROKER_URL.
     """
     settings = settings_from_environment()
     # When supervised, it shares its environment with the server, but cannot share its port.
@@ -60,6 +61,7 @@ async def _relay(settings: Settings, port: int | None, supervised: bool) -> None
         beside = [
             asyncio.create_task(parts.keep_dead_letters(broker, store, log)),
             asyncio.create_task(depths),
+            asyncio.create_task(parts.send_nudges(settings, broker, store, metrics, log)),
         ]
 
         for task in beside:

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from holdfast.cli.composition import discover_limits, ingest_bounds, table_limits
+from holdfast.cli.composition import discover_limits, table_limits
 from holdfast.cli.foreground import Foreground
 from holdfast.cli.opening import opened_store
 from holdfast.cli.output import errors, reason_text
@@ -33,10 +33,10 @@ from holdfast.engine.control import (
     options_of,
 )
 from holdfast.engine.lost_workers import this_machine
+from holdfast.engine.own_walk import OwnWalk
 from holdfast.engine.record.discover import WalkParts
-from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import InputError, UserError
-from holdfast.model import Counters, Job, JobState
+from holdfast.model import Counters, Job, JobState, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
@@ -84,9 +84,7 @@ class JobRun:
 
     async def run(self) -> int:
         started = self._clock.monotonic()
-        # Its own workers poll; work is announced only if it is left to others.
-        announces = False if self._request.work else None
-        async with opened_store(self._settings, announces=announces) as store:
+        async with opened_store(self._settings) as store:
             await reap_dead_workers(store)
             job_id = await self._find_or_start(store)
             self._foreground.catch_signals()
@@ -269,19 +267,18 @@ class JobRun:
 
     async def _take_in(self, store: Store, job_id: int, file: TableFile) -> None:
         limits, rng = discover_limits(self._settings), system_random()
-        walk = WalkParts(store, limits, self._clock, rng, Metrics(), self._log)
-        parts = UploadParts(walk, ingest_bounds(self._settings))
-        pipeline, stopped = self._request.pipeline, self._foreground.stopped
-        upload = Upload(parts, self._name, job_id, pipeline, file, stopped)
-        await upload.take_in()
+        parts = WalkParts(store, limits, self._clock, rng, Metrics(), self._log)
+        walk = OwnWalk(parts, self._name, file, self._foreground.stopped)
+        await walk.run(self._request.pipeline, job_id)
         for problem, count in sorted(file.problems.items()):
             errors.print(f"  {problem}: {count:,}", markup=False)
-        if upload.failed is not None:
-            raise InputError(
-                upload.failed,
-                f"The {upload.rows:,} rows before it are kept in job {job_id}. "
-                "Fix the file and run the command again.",
-            )
+        for stream in await store.streams.of_job(job_id):
+            if stream.state == StreamState.FAILED:
+                raise InputError(
+                    stream.error or "the input could not be read",
+                    f"The {stream.items_count:,} rows before it are kept in job {job_id}. "
+                    "Fix the file and run the command again.",
+                )
 
     # The end.
 

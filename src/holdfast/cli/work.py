@@ -74,7 +74,7 @@ def work(
     """Process the running jobs of the given pipelines, all of them at once.
 
     Start it as often as you like, on every host that can reach the database. With
-    HOLDFAST_BROKER_URL set, they also take messages of other programs.
+    HOLDFAST_BROKER_URL set, they also follow orders of other programs.
 
     With several --processes, a supervisor restarts those that die; the processes answer on the
     ports after the health port.
@@ -154,31 +154,25 @@ async def _work_and_exit(
 
 
 async def _work(settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _Work) -> None:
-    # A worker for one job needs no messages: it polls, and announces its work to no one.
+    # A worker for one job needs no messages.
     listens = settings.broker_url is not None and wanted.job is None
     metrics, log = metrics_of(pipelines.values()), structlog.get_logger()
     options = worker_options(settings, wanted.job, wanted.until_idle)
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(opened_store(settings, metrics, listens))
+        store = await stack.enter_async_context(opened_store(settings, metrics))
+        parts = WorkerParts(
+            store, wanted.name, settings.owner, SystemClock(), system_random(), metrics, log
+        )
+        worker = Worker(parts, pipelines, options)
         checks = store_checks(store) | (broker_awaited() if listens else {})
         # Before connecting to the broker, which may take long: the process is healthy until then.
         health = serving_health(settings, wanted.health_port, metrics, checks)
         drain = stack.enter_context(health)
         if listens:
-            from holdfast.cli.broker_composition import (
-                broker_check,
-                foreign_queues,
-                opened_broker,
-            )
+            from holdfast.cli.broker_composition import taking_messages
 
-            broker = await stack.enter_async_context(opened_broker(settings, log))
-            checks |= broker_check(broker)
-            reading = foreign_queues(settings, store, pipelines, broker, metrics, log)
-            await stack.enter_async_context(reading)
-        parts = WorkerParts(
-            store, wanted.name, settings.owner, SystemClock(), system_random(), metrics, log
-        )
-        worker = Worker(parts, pipelines, options)
+            taking = taking_messages(settings, store, pipelines, worker, checks, metrics, log)
+            await stack.enter_async_context(taking)
         _stop_on_request(wanted.supervised, drain, worker)
         says = wanted.until_idle and not wanted.supervised
         waiting = _waiting(settings, store, pipelines, wanted.job, lambda: [wanted.name])

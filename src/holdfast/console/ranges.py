@@ -59,14 +59,6 @@ class RangeReads:
         rows = await self._database.fetch("latest_retry", {"job_id": job_id})
         return f"{rows[0]['error_code']}: {rows[0]['error_message']}" if rows else None
 
-    async def unsent_since(self, job_id: int, seconds: float) -> tuple[datetime, str | None] | None:
-        """Since when work of the job waits to be announced, and what went wrong."""
-        rows = await self._database.fetch("unsent_since", {"job_id": job_id, "seconds": seconds})
-        if not rows:
-            return None
-        fields = fields_of(rows[0])
-        return fields["available_at"], fields["error"]
-
     async def lease_holders(self, job_id: int) -> list[tuple[str, int, datetime | None]]:
         """Worker, its number of ranges, and when it was last seen."""
         rows = await self._database.fetch("lease_holders", {"job_id": job_id})

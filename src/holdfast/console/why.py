@@ -12,9 +12,6 @@ from holdfast.console import Console
 from holdfast.model import ItemStatus, Job, JobState, Lane, StreamState
 from holdfast.store.streams import StreamView
 
-#: A relay that runs sends a message sooner.
-_RELAY_SECONDS = 5.0
-
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -69,12 +66,10 @@ async def _discovery(console: Console, job: Job) -> Reason | None:
     if not running or any(stream.leased for stream in running):
         return None
     if any(stream.due for stream in running):
-        if job.file_id is not None:
-            return Reason("waiting", _file_waits(job))
-        if job.reference:
+        if job.reference and job.file_id is None:
             text = f"the rest of the file is not being read; continue with: {_run(job)}"
             return Reason("no live worker", text)
-        return await _no_live_worker(console, job) or await _unsent(console, job)
+        return await _no_live_worker(console, job)
     return await _waiting_streams(console, job, running)
 
 
@@ -88,13 +83,6 @@ async def _waiting_streams(console: Console, job: Job, streams: list[StreamView]
         return None
     text = f"{stream.source} waits for {stream.waiting_for or 'its turn'}"
     return Reason("waiting until", text, stream.available_at)
-
-
-def _file_waits(job: Job) -> str:
-    return (
-        f"the file is about to be read by a server that has the pipeline {job.pipeline}; if none"
-        " runs, start one: holdfast api FILE.py"
-    )
 
 
 async def _waiting(console: Console, job: Job) -> Reason | None:
@@ -112,8 +100,7 @@ async def _waiting(console: Console, job: Job) -> Reason | None:
             return Reason("due at", "all open items are due later", due.available_at)
         text = f"all open items wait to be tried again; the latest for {latest}"
         return Reason("retry at", text, due.available_at)
-    blocked = await _no_live_worker(console, job) or _leased(holders)
-    return blocked or await _unsent(console, job)
+    return await _no_live_worker(console, job) or _leased(holders)
 
 
 async def _no_live_worker(console: Console, job: Job) -> Reason | None:
@@ -122,17 +109,6 @@ async def _no_live_worker(console: Console, job: Job) -> Reason | None:
         return None
     text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"
     return Reason("no live worker", text)
-
-
-async def _unsent(console: Console, job: Job) -> Reason | None:
-    """With a broker, workers hear of the job when a relay has sent its message."""
-    unsent = await console.ranges.unsent_since(job.id, _RELAY_SECONDS)
-    if unsent is None:
-        return None
-    since, error = unsent
-    cause = f"it cannot be sent: {error}" if error else "start a relay: holdfast relay"
-    text = f"the message about its work has been in the outbox since {since:%H:%M:%S}; {cause}"
-    return Reason("waiting", text)
 
 
 def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:

@@ -98,8 +98,6 @@ _RETAIN_SECONDS = 60.0
 class UpkeepLimits:
     sweep_seconds: float
     lost_after_seconds: float  # the shortest time after which a silent worker counts as lost
-    message_lost_seconds: float
-    announces: bool
 
     @property
     def heartbeat_seconds(self) -> float:
@@ -151,8 +149,8 @@ class Upkeep:
         ]
 
     async def sweep(self) -> None:
-        """What nobody alive holds, finished jobs that were not ended, ranges of cancelled jobs,
-        work without a message. Does nothing while another process has the duty."""
+        """What nobody alive holds, finished jobs that were not ended, ranges of cancelled jobs.
+        Does nothing while another process has the duty."""
         if not await self._store.workers.hold_duty("sweep", self._holder):
             return
         rescued = await self._store.workers.free_left_behind()
@@ -167,9 +165,8 @@ class Upkeep:
         await self._store.counter_rows.fold()
         await self._prune_cache()
         await self._store.gates.forget_passes()
-        announced = await self._announce() if self._limits.announces else []
-        if rescued or cancelled or announced:
-            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
+        if rescued or cancelled:
+            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled)
 
     async def _prune_cache(self) -> None:
         for _ in range(_PRUNES):
@@ -195,14 +192,6 @@ class Upkeep:
             if job.pipeline in concluding:
                 planner = planner_at_end(self._pipelines[job.pipeline], job)
                 await self._store.outcomes.complete(job_id, planner)
-
-    async def _announce(self) -> list[int]:
-        messages = self._store.messages
-        listened = await messages.listened_pipelines(self._limits.lost_after_seconds)
-        # What becomes due before the next sweep is announced for its time.
-        return await messages.announce_silent(
-            listened, self._limits.message_lost_seconds, self._limits.sweep_seconds
-        )
 
     async def fire_schedules(self) -> None:
         for pipeline in self._pipelines.values():

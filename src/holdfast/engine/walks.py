@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from holdfast.engine.pace.fair_order import FairOrder
@@ -12,22 +11,14 @@ from holdfast.engine.record.discover import Discovery, LeasedStream, WalkEnd, Wa
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.pipeline import Pipeline
 from holdfast.store import DueJob
+from holdfast.tables.threads import INTAKES_AT_ONCE
 
 #: Whether this worker may run a job, by its id and lane.
 MayRun = Callable[[int, str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class WalkLimits:
-    """At most `concurrency` walks at once, each for `slice_seconds` while others wait."""
-
-    slice_seconds: float
-    concurrency: int
-
-    @property
-    def slow(self) -> int:
-        """Slow sources get half of the places: the others never wait for them alone."""
-        return max(1, self.concurrency // 2)
+#: Streams that a worker walks at once, and files among them, each with a workbook's memory.
+MOST_WALKS, MOST_FILES = 16, INTAKES_AT_ONCE
 
 
 class Walks:
@@ -37,23 +28,20 @@ class Walks:
         discovery: Discovery,
         pipelines: Mapping[str, Pipeline],
         may_run: MayRun,
-        limits: WalkLimits,
         news: Callable[[], None],
     ) -> None:
         """`news` is called when a walk has ended."""
         self._store = parts.store
-        self._clock = parts.clock
         self._log = parts.log
         self._discovery = discovery
         self._pipelines = pipelines
         self._discovering = [name for name, pipeline in pipelines.items() if pipeline.discovers]
         self._may_run = may_run
-        self._limits = limits
         self._news = news
         self._order = FairOrder()
         self._stopping = False
-        self._tasks: dict[asyncio.Task[None], bool] = {}  # whether the stream is a slow one
-        self._tokens: dict[int, str] = {}  # by stream
+        self._tasks: dict[asyncio.Task[None], bool] = {}  # whether it reads a file
+        self._tokens: set[str] = set()
 
     @property
     def any(self) -> bool:
@@ -61,17 +49,16 @@ class Walks:
 
     def tokens(self) -> set[str]:
         """Those of the streams that are walked."""
-        return set(self._tokens.values())
+        return set(self._tokens)
 
     async def look(self) -> bool:
         """Begins to walk streams that nobody walks, in fair order, while there are places; False
         if there are none."""
-        waiting = await self._waiting() if self._free else []
         began = False
-        while waiting and self._free:
-            job = self._order.choose(waiting)
-            waiting.remove(job)
-            began |= await self._start(job.job_id)
+        while self._free and (waiting := await self._waiting(self._free_for_files > 0)):
+            if not await self._start(self._order.choose(waiting).job_id):
+                break  # another worker was first; the next look finds the others
+            began = True
         return began
 
     def stop(self) -> None:
@@ -88,25 +75,23 @@ class Walks:
 
     @property
     def _free(self) -> int:
-        return 0 if self._stopping else self._limits.concurrency - len(self._tasks)
+        return 0 if self._stopping else MOST_WALKS - len(self._tasks)
 
     @property
-    def _free_for_slow(self) -> int:
-        return max(0, min(self._free, self._limits.slow - sum(self._tasks.values())))
+    def _free_for_files(self) -> int:
+        return min(self._free, MOST_FILES - sum(self._tasks.values()))
 
-    async def _waiting(self) -> list[DueJob]:
-        if not self._discovering:
-            return []
-        slow = self._free_for_slow > 0
-        jobs = await self._store.reads.discovering_jobs(self._discovering, slow)
+    async def _waiting(self, files: bool) -> list[DueJob]:
+        reading = list(self._pipelines) if files else []
+        jobs = await self._store.reads.discovering_jobs(self._discovering, reading)
         return [job for job in jobs if self._may_run(job.job_id, job.lane)]
 
     async def _start(self, job_id: int) -> bool:
-        leased = await self._lease(job_id, self._free_for_slow > 0)
+        leased = await self._lease(job_id)
         if leased is None:
             return False
         task = asyncio.create_task(self._walk(leased))
-        self._tasks[task] = leased.is_slow
+        self._tasks[task] = leased.reads_file
         task.add_done_callback(partial(self._ended, job_id))
         return True
 
@@ -119,27 +104,29 @@ class Walks:
         elif error is not None:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
-    async def _lease(self, job_id: int, slow: bool) -> LeasedStream | None:
+    async def _lease(self, job_id: int) -> LeasedStream | None:
         try:
             job = await self._store.reads.job(job_id)
         except NotThere:  # deleted since
             return None
-        leased = await self._discovery.lease(self._pipelines[job.pipeline], job, slow)
+        leased = await self._discovery.lease(self._pipelines[job.pipeline], job)
         if leased is not None:
-            self._tokens[leased.lease.id] = leased.lease.token
+            self._tokens.add(leased.lease.token)
         return leased
 
     async def _walk(self, first: LeasedStream) -> None:
-        """Slice after slice until the time is up and another stream waits."""
-        deadline = self._clock.monotonic() + self._limits.slice_seconds
+        """One stream of the job after the other, until its place is wanted."""
+        wanted = partial(self._place_is_wanted, first.reads_file)
         leased: LeasedStream | None = first
         while leased is not None:
-            end = await self._discovery.walk(leased, lambda: self._stopping, self._place_is_wanted)
-            if end is not WalkEnd.TIME or self._stopping:
+            try:
+                end = await self._discovery.walk(leased, lambda: self._stopping, wanted)
+            finally:
+                self._tokens.discard(leased.lease.token)
+            if end is not WalkEnd.TIME or self._stopping or await wanted():
                 return
-            if self._clock.monotonic() >= deadline and await self._place_is_wanted():
-                return
-            leased = await self._lease(first.job.id, first.is_slow)
+            leased = await self._lease(first.job.id)
 
-    async def _place_is_wanted(self) -> bool:
-        return not self._free and bool(await self._waiting())
+    async def _place_is_wanted(self, by_file: bool) -> bool:
+        free = self._free_for_files if by_file else self._free
+        return free <= 0 and bool(await self._waiting(by_file or self._free_for_files > 0))

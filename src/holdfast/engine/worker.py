@@ -38,15 +38,16 @@ from holdfast.engine.record.discover import (
     DiscoverLimits,
     Discovery,
     Reach,
-    SourceAccess,
     WalkParts,
+    WorkerSources,
 )
 from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
+from holdfast.engine.record.file_pages import StoredTables
 from holdfast.engine.record.places import Places
 from holdfast.engine.record.running import Look, Running, RunningParts, WorkLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.upkeep import UpkeepLimits, every
-from holdfast.engine.walks import WalkLimits, Walks
+from holdfast.engine.walks import Walks
 from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.files import FileAccess
@@ -96,6 +97,7 @@ class WorkerOptions:
     work: WorkLimits
     execute: ExecuteLimits
     files: FileAccess
+    tables: Mapping[str, Any]  # limits of reading a file, by the names of TableOptions
     discover: DiscoverLimits
     claim: ClaimBounds
     concurrency: ConcurrencyBounds
@@ -108,7 +110,6 @@ class WorkerOptions:
     drain_seconds: float
     backfill_enabled: bool
     threads: int
-    discover_concurrency: int  # streams that one worker walks at once
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
     policies: Policies
     only_job: int | None = None
@@ -153,6 +154,7 @@ class Worker:
         self._look = Look(parts.clock)
         self._news = asyncio.Event()
         self._stop = asyncio.Event()
+        self.started = asyncio.Event()  # standing jobs that are declared are open
         self._gates = make_gates(parts, options)
         self._http = make_http(parts, self._gates, options)
         self._control = Control(parts.store, parts.owner, parts.log)
@@ -180,17 +182,13 @@ class Worker:
             running.stop("worker stops")
         self._news.set()
 
-    def works_on(self, job_id: int) -> bool:
-        """Whether the worker holds items of a job, or is about to claim some."""
-        running = self._running.get(job_id)
-        return running is not None and (running.expects_more or not running.is_idle)
-
     async def run(self) -> None:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
         if self._options.only_job is None:
             await self._patiently(partial(self._control.open_declared, self._pipelines.values()))
+        self.started.set()
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
@@ -383,10 +381,16 @@ class Worker:
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
-        access = SourceAccess(self._reach, self._facilities, backpressure)
-        discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
-        limits = WalkLimits(options.work.slice_seconds, options.discover_concurrency)
-        return Walks(parts, discovery, self._pipelines, options.may_run, limits, self._look_at_once)
+        sources = WorkerSources(
+            self._reach,
+            self._facilities,
+            backpressure,
+            StoredTables(self._store, options.files, options.tables),
+            options.discover.max_input_bytes,
+            self._log,
+        )
+        discovery = Discovery(parts, sources, self._name, options.work.slice_seconds)
+        return Walks(parts, discovery, self._pipelines, options.may_run, self._look_at_once)
 
     def _reach(self, job: Job) -> Reach:
         gates = self._gates.of(job.lane, job.id)

@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from holdfast.clock import system_random
 from holdfast.errors import BrokerGone, UserError
-from holdfast.messaging.consumer import Consumer, QueuePlace, WorkQueue
+from holdfast.messaging.consumer import Consumer, OwnQueue, QueuePlace
 from holdfast.messaging.delivery import COUNT_HEADER
 from holdfast.messaging.link import (
     Link,
@@ -37,8 +37,8 @@ AGAIN_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. `queue` is the short name of a work queue: see topology.py; or, for an
-    exchange of others, the routing key."""
+    """A message to send. `queue` is the short name of one of our queues: see topology.py; or, for
+    an exchange of others, the routing key."""
 
     queue: str
     message_id: str
@@ -152,7 +152,7 @@ class Broker:
 
     async def consume(self, queue: str, prefetch: int) -> Consumer:
         """Deliveries of one of our queues, at most `prefetch` unacknowledged at once."""
-        return await self.read(WorkQueue(self.topology, queue), prefetch)
+        return await self.read(OwnQueue(self.topology, queue), prefetch)
 
     async def read(self, place: QueuePlace, prefetch: int, consumers: int = 1) -> Consumer:
         """The same for any queue, for each of several consumers."""
@@ -163,6 +163,16 @@ class Broker:
         consumer = Consumer(self._consuming, place, prefetch, self._set_aside, self._log, consumers)
         self._consumers.append(consumer)
         return consumer
+
+    async def declare(self, queue: str) -> int:
+        """Makes sure that one of our queues is there; returns how many messages wait in it."""
+        channel = await self._publishing.channel()
+        try:
+            async with loss_is_broker_gone():
+                declared = await self.topology.declare_queue(channel, queue)
+                return declared.declaration_result.message_count or 0
+        finally:
+            await close_quietly(channel)
 
     async def depth(self, queue: str) -> int:
         """Messages waiting in a queue, without those being processed; BrokerGone if unknown."""

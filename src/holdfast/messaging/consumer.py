@@ -47,7 +47,7 @@ class QueuePlace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkQueue:
+class OwnQueue:
     """One of our own."""
 
     topology: Topology
@@ -58,7 +58,8 @@ class WorkQueue:
         return self.topology.queue(self.word)
 
     async def declare(self, channel: AbstractChannel) -> None:
-        await self.topology.declare(channel)
+        await self.topology.declare(channel)  # the dead letters too
+        await self.topology.declare_queue(channel, self.word)
 
 
 @dataclass(frozen=True, slots=True)

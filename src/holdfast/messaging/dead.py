@@ -23,7 +23,7 @@ from holdfast.messaging.delivery import (
     Delivery,
 )
 from holdfast.messaging.envelope import parse
-from holdfast.messaging.topology import DELIVERY_LIMIT, Topology
+from holdfast.messaging.topology import DELIVERY_LIMIT, ORDERS_QUEUE, Topology
 from holdfast.store import DeadMessage
 from holdfast.store.storable import storable_text
 
@@ -43,7 +43,7 @@ UNEXPLAINED = ("UNEXPLAINED", "it was sent to the dead letters without a reason"
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 30.0
 _TEXT_CHARACTERS = 1000
-_DEFAULT_QUEUE = "interactive"  # where a replay goes if its origin is unknown
+_DEFAULT_QUEUE = ORDERS_QUEUE  # where a replay goes if its origin is unknown
 
 
 #: Commits a dead message; the same one may come twice.
@@ -86,13 +86,12 @@ async def _insist(
 
 def describe(delivery: Delivery, topology: Topology) -> DeadMessage:
     """What is known about a dead message, whatever it contains."""
-    kind, job_id, message_id = _hints(delivery.body)
+    job_id, message_id = _hints(delivery.body)
     deaths = _deaths(delivery.headers, topology)
     code, reason, queue = _cause(delivery, deaths)
     return DeadMessage(
         message_id=_text(delivery.message_id) or message_id or _derived_id(delivery.body),
         job_id=job_id,
-        kind=kind,
         code=code,
         reason=reason,
         payload=delivery.body,
@@ -154,16 +153,15 @@ def _death(entry: dict[str, Any], topology: Topology) -> dict[str, Any]:
     }
 
 
-def _hints(payload: bytes) -> tuple[str | None, int | None, str | None]:
-    """Kind, job and message id, as far as the payload has them."""
+def _hints(payload: bytes) -> tuple[int | None, str | None]:
+    """Job and message id, as far as the payload has them."""
     try:
         header = json.loads(payload)["header"]
-        type_, job_id, message_id = (header.get(n) for n in ("type", "job_id", "message_id"))
+        job_id, message_id = header.get("job_id"), header.get("message_id")
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        return None, None, None
+        return None, None
     known = isinstance(job_id, int) and not isinstance(job_id, bool) and 0 < job_id < 2**63
     return (
-        _text(type_.removeprefix("slice.")) if isinstance(type_, str) else None,
         job_id if known else None,
         _text(message_id) if isinstance(message_id, str) else None,
     )

@@ -27,7 +27,6 @@ from pydantic.json_schema import models_json_schema
 
 from holdfast.errors import BadEnvelope
 from holdfast.json_depth import nests_deeper_than
-from holdfast.model import SliceKind
 from holdfast.observe import tracing
 
 #: why a message is not an envelope of ours
@@ -120,23 +119,11 @@ class Body(_Part):
     version: ClassVar[int] = 1
 
 
-class SliceBody(Body):
-    kind: ClassVar[SliceKind]
+class JobWork(Body):
+    """A nudge: the job has work. It is out for as long as that is so."""
+
+    type = "job.work"
     job_id: JobId
-
-
-class SliceProcess(SliceBody):
-    """Process a job's open items for one slice."""
-
-    type = "slice.process"
-    kind = SliceKind.PROCESS
-
-
-class SliceDiscover(SliceBody):
-    """Continue a job's discovery for one slice."""
-
-    type = "slice.discover"
-    kind = SliceKind.DISCOVER
 
 
 class JobStart(Body):
@@ -161,7 +148,7 @@ class ItemsAdd(Body):
 
 
 TYPES: dict[tuple[str, int], type[Body]] = {
-    (body.type, body.version): body for body in (SliceProcess, SliceDiscover, JobStart, ItemsAdd)
+    (body.type, body.version): body for body in (JobWork, JobStart, ItemsAdd)
 }
 
 

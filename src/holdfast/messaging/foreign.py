@@ -26,7 +26,7 @@ from holdfast.errors import (
 )
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
-from holdfast.messaging.topology import QUEUES, Topology
+from holdfast.messaging.topology import Topology, is_own
 from holdfast.model import Record
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Tx
@@ -56,7 +56,7 @@ class ForeignQueue:
     spec: QueueConsumer
 
     def __post_init__(self) -> None:
-        if self.spec.queue in QUEUES or self.spec.queue.startswith(f"{self.topology.prefix}."):
+        if is_own(self.spec.queue) or self.spec.queue.startswith(f"{self.topology.prefix}."):
             raise PipelineError(
                 f"the queue {self.spec.queue} is one of Holdfast's own",
                 "Choose another name, or another HOLDFAST_QUEUE_PREFIX.",

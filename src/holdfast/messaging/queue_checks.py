@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
 
 from holdfast.errors import BrokerGone, UserError
 from holdfast.messaging.link import close_quietly, connect_once, loss_is_broker_gone
-from holdfast.messaging.topology import DEAD_QUEUE, QUEUES, Topology
+from holdfast.messaging.topology import DEAD_QUEUE, QUEUES, Topology, is_own, work_queue
 from holdfast.model import Finding
 from holdfast.urls import mask_password
 
@@ -17,8 +18,9 @@ from holdfast.urls import mask_password
 NOTIFY_SECONDS = 1.0
 
 
-async def check(url: str, prefix: str) -> list[Finding]:
-    """What `holdfast doctor` says about the broker. Changes nothing, and does not wait for it."""
+async def check(url: str, prefix: str, pipelines: Sequence[str] = ()) -> list[Finding]:
+    """What `holdfast doctor` says about the broker, with the queues of pipelines that have work.
+    Changes nothing, and does not wait for it."""
     topology = Topology(prefix)
     try:
         connection = await connect_once(url, "doctor")
@@ -29,7 +31,7 @@ async def check(url: str, prefix: str) -> list[Finding]:
         return [Finding("broker", False, text, "Start it, or fix HOLDFAST_BROKER_URL.")]
     try:
         findings = [Finding("broker", True, f"connected to {mask_password(url)}")]
-        for word in QUEUES:
+        for word in (*QUEUES, *map(work_queue, pipelines)):
             findings.append(await _check_queue(connection, topology, word))
         return findings
     except BrokerGone as error:
@@ -66,8 +68,9 @@ async def reset_queue(url: str, prefix: str, word: str, force: bool) -> int:
 
 def _queue_word(given: str, topology: Topology) -> str:
     word = given.removeprefix(f"{topology.prefix}.")
-    if word not in QUEUES:
-        raise UserError(f"there is no queue {given!r}", f"Queues: {', '.join(QUEUES)}.")
+    if not is_own(word):
+        known = ", ".join([*QUEUES, work_queue("PIPELINE")])
+        raise UserError(f"there is no queue {given!r}", f"Queues: {known}.")
     return word
 
 
@@ -79,8 +82,8 @@ def _refused(name: str, depth: int, word: str) -> UserError:
         )
     return UserError(
         f"the queue {name} holds {depth:,} messages",
-        "With --force they are dropped. The database has everything they refer to: the sweeper "
-        "sends those of live jobs again; only messages of other programs are lost.",
+        "With --force they are dropped. The database has all work, and a relay sends nudges again; "
+        "only messages of other programs are lost.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The relay: sends what is due in the outbox. Several may run; only one handles a job at a time."""
+"""The relay: sends what is due in the outbox. Several may run; only one sends at a time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ from typing import Any, TypeVar
 from holdfast.engine.patience import patiently
 from holdfast.errors import BrokerGone, DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
-from holdfast.messaging.envelope import SliceDiscover, SliceProcess, Tracing, compose, dump
-from holdfast.messaging.topology import (
-    DELIVERY_LIMIT,
-    DISCOVER_QUEUES,
-    PROCESS_QUEUES,
-    WORK_QUEUES,
-)
-from holdfast.model import Lane, SliceKind
+from holdfast.messaging.topology import ORDERS_QUEUE, is_own
 from holdfast.observe.metrics import Metrics
 from holdfast.store import OutboxRow, Store
 from holdfast.tasks import end_tasks
@@ -77,8 +70,8 @@ class Relay:
         for message_id, why in relayed.failed.items():
             self._log.warning("relay.failed", message_id=message_id, error=why)
         if relayed.sent:
-            self._log.debug("relay.sent", messages=relayed.sent, merged=relayed.merged)
-        return relayed.sent + relayed.merged > 0
+            self._log.debug("relay.sent", messages=relayed.sent)
+        return relayed.sent > 0
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
@@ -101,29 +94,10 @@ class Relay:
 
 
 def _outgoing(row: OutboxRow) -> Outgoing:
-    if row.payload is not None and row.exchange is not None:
+    payload = bytes(row.payload)
+    if row.exchange is not None:
         key = row.routing_key or ""
-        payload = bytes(row.payload)
         return Outgoing(key, row.message_id, payload, row.headers, row.exchange)
-    if row.payload is not None:
-        queue = row.queue or "interactive"
-        # A dead letter of somebody else's queue goes back there, past the exchanges.
-        exchange = None if queue in WORK_QUEUES else ""
-        return Outgoing(queue, row.message_id, bytes(row.payload), exchange=exchange)
-    body = SliceProcess if row.kind == SliceKind.PROCESS else SliceDiscover
-    message = compose(
-        body(job_id=row.job_id),
-        message_id=row.message_id,
-        correlation_id=f"job-{row.job_id}",
-        created_at=row.created_at,
-        max_attempts=DELIVERY_LIMIT + 1,
-        job_id=row.job_id,
-        trace=Tracing(traceparent=row.trace),
-    )
-    return Outgoing(_queue_of(row), row.message_id, dump(message))
-
-
-def _queue_of(row: OutboxRow) -> str:
-    """Work that people wait for goes before backfills that run for days."""
-    queues = DISCOVER_QUEUES if row.kind == SliceKind.DISCOVER else PROCESS_QUEUES
-    return queues[row.lane or Lane.UPLOAD]
+    queue = row.queue or ORDERS_QUEUE
+    # A dead letter of somebody else's queue goes back there, past the exchanges.
+    return Outgoing(queue, row.message_id, payload, exchange=None if is_own(queue) else "")

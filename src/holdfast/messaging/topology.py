@@ -12,36 +12,34 @@ from aio_pika.exceptions import ChannelClosed, ChannelPreconditionFailed
 from aiormq.exceptions import ChannelAccessRefused
 
 from holdfast.errors import UserError
-from holdfast.model import Lane
 
-#: The queue of a lane, for slices of processing and of discovery.
-PROCESS_QUEUES = {
-    Lane.SENTINEL: "urgent",
-    Lane.UPLOAD: "interactive",
-    Lane.EVENT: "interactive",
-    Lane.BACKFILL: "bulk",
-}
-DISCOVER_QUEUES = {
-    Lane.SENTINEL: "discover-urgent",
-    Lane.UPLOAD: "discover",
-    Lane.EVENT: "discover",
-    Lane.BACKFILL: "discover-bulk",
-}
-WORK_QUEUES = tuple(dict.fromkeys([*PROCESS_QUEUES.values(), *DISCOVER_QUEUES.values()]))
+#: Where other programs send `job.start` and `items.add`.
+ORDERS_QUEUE = "orders"
 DEAD_QUEUE = "dead"
 FOREIGN_QUEUE = "foreign"  # stands for any that a consumer of an extension declares
-QUEUES = (*WORK_QUEUES, DEAD_QUEUE)
+QUEUES = (ORDERS_QUEUE, DEAD_QUEUE)
+#: Each pipeline has a queue of nudges: one for each of its jobs that has work.
+_WORK = "work."
 
 #: A delivery limit of two means three deliveries.
 DELIVERY_LIMIT = 2
-#: Newer servers set a limit if none is given, and drop what exceeds it; dead letters must stay.
-DEAD_DELIVERY_LIMIT = 1_000_000
+#: Newer servers set a limit if none is given, and drop what exceeds it; dead letters must stay, and
+#: a nudge comes back however many workers die.
+NO_DELIVERY_LIMIT = 1_000_000
 
 _UNEQUAL = re.compile(
     r"inequivalent arg '(?P<argument>[^']+)' for (?P<kind>queue|exchange) '(?P<name>[^']+)'"
     r".*?: received (?:the value )?(?P<wanted>'[^']*'|\S+)(?: of type '\w+')?"
     r" but current is (?:the value )?(?P<current>'[^']*'|\S+)"
 )
+
+
+def work_queue(pipeline: str) -> str:
+    return f"{_WORK}{pipeline}"
+
+
+def is_own(word: str) -> bool:
+    return word in QUEUES or word.startswith(_WORK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,8 @@ class Topology:
         return f"{self.prefix}.{word}"
 
     def arguments(self, word: str) -> dict[str, Any]:
-        if word == DEAD_QUEUE:
-            return {"x-queue-type": "quorum", "x-delivery-limit": DEAD_DELIVERY_LIMIT}
+        if word == DEAD_QUEUE or word.startswith(_WORK):
+            return {"x-queue-type": "quorum", "x-delivery-limit": NO_DELIVERY_LIMIT}
         return {
             "x-queue-type": "quorum",
             "x-delivery-limit": DELIVERY_LIMIT,
@@ -75,10 +73,10 @@ class Topology:
 
     async def declare(self, channel: AbstractChannel) -> None:
         """Creates what is missing; UserError if something exists in another form."""
-        for word in (DEAD_QUEUE, *WORK_QUEUES):
+        for word in (DEAD_QUEUE, ORDERS_QUEUE):
             await self.declare_queue(channel, word)
 
-    async def declare_queue(self, channel: AbstractChannel, word: str) -> None:
+    async def declare_queue(self, channel: AbstractChannel, word: str) -> AbstractQueue:
         """One queue with the exchange that feeds it."""
         dead = word == DEAD_QUEUE
         kind = ExchangeType.FANOUT if dead else ExchangeType.DIRECT
@@ -89,6 +87,7 @@ class Topology:
                 self.queue(word), durable=True, arguments=self.arguments(word)
             )
             await queue.bind(exchange, routing_key=word)
+            return queue
         except ChannelClosed as error:
             raise self._explained(error) from error
 

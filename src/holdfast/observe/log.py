@@ -34,7 +34,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.cancelled": ("A person cancelled a job.", ("by",)),
     "job.ended": ("A job has ended.", ("state",)),
     "ingest.page": ("Records and cursor were committed.", ("source", "rows", "bytes", "seconds")),
-    "items.claimed": ("A worker leased items.", ("items", "ranges")),
+    "items.claimed": ("A worker claimed items.", ("items", "ranges")),
     "items.settled": ("Outcomes were committed.", ("items", "retried", "seconds")),
     "items.released": (
         "Ranges were returned; their items do not lose an attempt.",
@@ -43,7 +43,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.failed": ("Claiming or settling failed permanently; the worker exits.", ("error",)),
     "place.failed": ("A concurrent task of a worker ended with an internal error.", ()),
     "lease.lost": (
-        "Nothing was written, because another worker holds the lease.",
+        "Nothing was written, because the worker was taken for lost and another one has the range.",
         ("range_id", "error"),
     ),
     "item.retried": ("An item failed and will be retried.", ("seq", "code", "delay")),
@@ -60,8 +60,8 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gate.closed": ("A gate is closed for a while.", ("gate", "seconds", "reason")),
     "kill_switch.on": ("A kill switch was turned on.", ("scope", "by")),
     "kill_switch.off": ("A kill switch was turned off.", ("scope", "by")),
-    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled", "announced")),
-    "relay.sent": ("A relay sent messages.", ("messages", "merged")),
+    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled")),
+    "relay.sent": ("A relay sent messages.", ("messages",)),
     "relay.failed": (
         "The broker did not accept a message; it will be sent again.",
         ("message_id", "error"),
@@ -135,7 +135,6 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "refused.",
         ("limit", "closed", "refused"),
     ),
-    "intake.failed": ("Reading an uploaded file in failed with an unexpected error.", ()),
     "page.slow": ("A page of a list was slow to read.", ("list", "after", "seconds")),
     "export.written": ("An export was written.", ("export", "rows")),
     "export.failed": ("An export could not be written.", ("export",)),

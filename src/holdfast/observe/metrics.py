@@ -37,9 +37,6 @@ DATABASE_SECONDS_BOUNDS = (
     5.0,
 )
 WAIT_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0)
-START_SECONDS_BOUNDS = (
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
-)  # fmt: skip
 #: Gates that have a series of their own; the others are counted together.
 _GATES_NAMED = 100
 CLAIM_BOUNDS = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0)
@@ -184,7 +181,9 @@ class Metrics:
             "outbox_oldest_seconds", "Waiting time of the oldest due message."
         )
         self.broker_queue_depth = self.gauge(
-            "broker_queue_depth", "Messages in a queue of the broker.", "queue"
+            "broker_queue_depth",
+            "Messages in a queue of the broker; in `work.PIPELINE`, the pipeline's jobs with work.",
+            "queue",
         )
         self.relay_published = self.counter(
             "relay_published", "Messages that the broker confirmed."
@@ -194,11 +193,6 @@ class Metrics:
         )
         self.messages = self.counter(
             "messages", "Messages received from the broker.", "type", "outcome"
-        )
-        self.slice_start_seconds = self.histogram(
-            "slice_start_seconds",
-            "Time from creating a message to starting its work.",
-            START_SECONDS_BOUNDS,
         )
 
     def _health(self) -> None:

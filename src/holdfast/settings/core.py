@@ -177,7 +177,7 @@ class Settings(RetentionSettings):
     max_workbook_bytes: int = setting(
         1_000_000_000,
         "Maximum memory for reading one XLSX workbook, and its maximum unpacked size. The API"
-        " reads up to four at once.",
+        " reads up to four at once, a worker two.",
         200_000_000,
         64 * 1024 * MIB,
     )
@@ -204,21 +204,8 @@ class Settings(RetentionSettings):
     discover_timeout_seconds: float = setting(
         300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
-    discover_concurrency: int = setting(
-        4, "Maximum number of sources that a worker reads at once.", 1, 1000
-    )
-    message_lost_seconds: float = setting(
-        60, "A message that nobody received for this long is sent again.", 1, DAY_SECONDS
-    )
     relay_poll_seconds: float = setting(
         0.2, "Interval at which a relay checks the outbox when it is not notified.", 0.01, 3600
-    )
-    owner_slices: int | None = setting(
-        None,
-        "Maximum number of workers that work for one owner at once.",
-        1,
-        10_000,
-        shown="no limit",
     )
     backlog_max_items: int | None = setting(
         None,

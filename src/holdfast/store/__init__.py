@@ -5,7 +5,7 @@ from holdfast.store.ingest import IngestPage, StreamLease
 from holdfast.store.jobs import NewJob, NewStream
 from holdfast.store.keys import NewItem
 from holdfast.store.leases import Claimed
-from holdfast.store.messages import DeadMessage, OutboxRow, TurnJob
+from holdfast.store.messages import DeadMessage, OutboxRow
 from holdfast.store.outcomes import SaveFailed, Settlement
 from holdfast.store.plans import Carried, Planner
 from holdfast.store.reads import DueJob
@@ -27,6 +27,5 @@ __all__ = [
     "Settlement",
     "Store",
     "StreamLease",
-    "TurnJob",
     "open_store",
 ]

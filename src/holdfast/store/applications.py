@@ -93,7 +93,6 @@ def _finish(steps: Coroutine[Any, Any, T]) -> T:
 class _Borrowed:
     """An application's transaction, as the store's steps see it. Rows are read by position."""
 
-    announces = False
     waited_seconds = 0.0
 
     def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any], bool], Any]) -> None:

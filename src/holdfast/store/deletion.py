@@ -38,8 +38,7 @@ _OF_ITEMS = (
 #: A few rows for each job.
 _LAST = (
     "delete_counters",
-    "delete_outbox",
-    "delete_turns",
+    "delete_nudge",
     "delete_streams",
     "delete_job",
 )
@@ -142,8 +141,7 @@ class Deletion:
             return False
         ranges = await tx.fetch("ranges_left_behind", {"job_id": job_id, "limit": _CHUNK})
         if not ranges:
-            for query in ("delete_counters", "delete_outbox", "delete_turns"):
-                await tx.run(query, {"job_id": job_id})
+            await tx.run("delete_counters", {"job_id": job_id})
             return False
         left = _CHUNK
         for row in ranges:

@@ -34,7 +34,6 @@ class Conflict(Exception):
 class Transaction(Protocol):
     """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` and `scan` read."""
 
-    announces: bool
     rules: JobRules  # what new jobs must obey
     waited_seconds: float  # for a connection, before it began
     after: list[Callable[[], None]]  # what runs once it is committed

@@ -19,10 +19,8 @@ import orjson
 from holdfast.columns import BAD_ROW, NAMES, require_chosen_names
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.json_depth import DEEPEST, is_too_deep
-from holdfast.model import SliceKind
 from holdfast.pipeline import Dedupe
 from holdfast.store.admission import admit_records, hold_quota, within_items
-from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
@@ -121,12 +119,7 @@ async def enqueue(tx: Transaction, addition: Addition) -> Enqueued:
     if not addition.items:
         return Enqueued((await _standing_job(tx, addition))[0], 0, 0)
     write = _write_together if tx.writes_together and not addition.has_keys else _write_in_steps
-    enqueued = await write(tx, addition)
-    if enqueued.accepted and addition.run_at is None:
-        await announce(tx, enqueued.job_id, SliceKind.PROCESS)
-    elif enqueued.accepted:
-        await tx.fetch("notify_due", {"job_id": enqueued.job_id, "run_at": addition.due})
-    return enqueued
+    return await write(tx, addition)
 
 
 async def _write_together(tx: Transaction, addition: Addition) -> Enqueued:

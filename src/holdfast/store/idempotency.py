@@ -12,6 +12,9 @@ from holdfast.errors import UnfitState
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 
+#: A message's key is taken with its effect: nobody is lost in between.
+_NOBODY = ""
+
 
 class RequestKey(NamedTuple):
     """Two requests with the same key are one request. `content` identifies an uploaded file: it is
@@ -57,15 +60,11 @@ class TakenKeys:
 
     @verb
     async def begin_request(
-        self, tx: Transaction, user_name: str, key: str, fingerprint: str
+        self, tx: Transaction, user_name: str, key: str, fingerprint: str, worker: str
     ) -> Taken | None:
-        """None: the caller answers it. Otherwise the earlier request and its answer."""
-        return await take_key(tx, RequestKey(user_name, key), fingerprint)
-
-    @verb
-    async def renew_request(self, tx: Transaction, user_name: str, key: str) -> None:
-        """Every few seconds while it is answered: a silent one may be taken over."""
-        await tx.run("renew_key", {"owner_id": user_name, "key": key})
+        """None: the caller, of the process `worker`, answers it. Otherwise the earlier request and
+        its answer."""
+        return await take_key(tx, RequestKey(user_name, key), fingerprint, worker)
 
     @verb
     async def answer_request(
@@ -85,10 +84,12 @@ class TakenKeys:
         await tx.run("forget_keys", {"ago": -seconds})
 
 
-async def take_key(tx: Transaction, key: Key, fingerprint: str) -> Taken | None:
-    """None: the caller has it now. One whose process is silent may be taken over."""
+async def take_key(
+    tx: Transaction, key: Key, fingerprint: str, worker: str = _NOBODY
+) -> Taken | None:
+    """None: the caller has it now. One whose process was lost may be taken over."""
     params = {"owner_id": key.user_name, "key": key.key, "fingerprint": fingerprint}
-    if await tx.take("take_key", params):
+    if await tx.take("take_key", params | {"worker": worker}):
         return None
     rows = await tx.fetch("taken_key", params)
     return _taken(rows[0]) if rows else Taken(fingerprint, "", None, None, None)

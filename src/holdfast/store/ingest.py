@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 
 from holdfast.errors import DiscoveryError, LeaseLost
-from holdfast.model import JobState, SliceKind, StreamState
+from holdfast.model import JobState, StreamState
 from holdfast.pipeline import Dedupe
-from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.keys import NewItem, NewItems, known_keys, select_by_key, takes_again
+from holdfast.store.notices import tell_workers
 from holdfast.store.rows import fields_of
 from holdfast.store.sequence import stretches, take_sequence
 from holdfast.store.stream_history import (
@@ -46,7 +46,6 @@ class StreamLease:
     items_count: int
     max_items: int | None
     failures: int
-    overruns: int  # walks that ended before its source gave a page
     token: str
     slice_id: int
 
@@ -75,6 +74,7 @@ class Ingested:
     accepted: int
     known: int
     state: StreamState
+    held_back: bool = False  # the job is paused, or a kill switch is on
     waited_seconds: float = 0.0  # for a connection, or for SQLite's writer
 
 
@@ -88,21 +88,20 @@ class Ingest:
         self._new_token = new_token
         self.in_flight: set[str] = set()  # tokens of streams that may have been leased
 
-    async def lease_stream(self, job_id: int, worker: str, slow: bool = True) -> StreamLease | None:
-        """Takes a stream of the job that has more pages and that nobody holds; one whose source
-        overran its last walk only if `slow`."""
+    async def lease_stream(self, job_id: int, worker: str) -> StreamLease | None:
+        """Takes a stream of the job that has more pages and that nobody holds."""
         token = self._new_token()
         self.in_flight.add(token)
         try:
-            return await self._lease_stream(job_id, worker, token, slow)
+            return await self._lease_stream(job_id, worker, token)
         finally:
             self.in_flight.discard(token)
 
     @verb("lease_stream")
     async def _lease_stream(
-        self, tx: Transaction, job_id: int, worker: str, token: str, slow: bool
+        self, tx: Transaction, job_id: int, worker: str, token: str
     ) -> StreamLease | None:
-        free = await tx.fetch("leasable_stream", {"job_id": job_id, "slow": int(slow)})
+        free = await tx.fetch("leasable_stream", {"job_id": job_id})
         if not free:
             return None
         stream_id = free[0]["id"]
@@ -142,7 +141,7 @@ class Ingest:
         note: Note | None,
         decisions: Sequence[DecisionRow],
     ) -> Ingested:
-        room = await _room(tx, stream)
+        room, held_back = await _room(tx, stream)
         new_items = await _select(tx, stream.job_id, seqs, page, room, dedupe)
         advanced = await _advance(tx, stream, page, new_items)
         if not page.end and new_items.consumed == page.records_count:
@@ -151,14 +150,14 @@ class Ingest:
         if note is not None:
             await note(tx, page.skipped + new_items.consumed)
         if new_items.count:
-            await announce(tx, stream.job_id, SliceKind.PROCESS)
+            await tell_workers(tx, stream.job_id)
         counts = {"accepted": new_items.count, "known": new_items.known}
         await add_counts(tx, stream.job_id, **counts)
         await add_decisions(tx, stream.job_id, worker, decisions)
         if advanced is not StreamState.RUNNING:
             await end_slice(tx, stream.slice_id, advanced.lower())
             await _end_discovery(tx, stream.job_id)
-        return Ingested(new_items.count, new_items.known, advanced, tx.waited_seconds)
+        return Ingested(new_items.count, new_items.known, advanced, held_back, tx.waited_seconds)
 
     async def are_new(self, items: Sequence[NewItem], dedupe: Dedupe, seen: set[str]) -> list[bool]:
         """Whether a job would take each now; not where its key was `seen` before."""
@@ -191,7 +190,6 @@ class Ingest:
             "failures": stream.failures if error is None else stream.failures + 1,
             "error": error,
             "waiting_for": waiting_for,
-            "overruns": stream.overruns,
         }
         if error is None:
             await release_slice(tx, stream.slice_id)
@@ -223,11 +221,12 @@ class _AlreadyIngested(Exception):
         self.state = state
 
 
-async def _room(tx: Transaction, stream: StreamLease) -> int | None:
-    """How many new items the caps leave. The job's row is held until the page is committed:
-    shared, so that a cancel waits for the page; alone, where a cap has to be exact."""
+async def _room(tx: Transaction, stream: StreamLease) -> tuple[int | None, bool]:
+    """How many new items the caps leave, and whether the stream has to stop after this page. The
+    job's row is held until the page is committed: shared, so that a cancel waits for the page;
+    alone, where a cap has to be exact."""
     job = {"job_id": stream.job_id}
-    cap = await tx.fetch("job_cap", job)
+    cap = await tx.fetch("job_cap", job | {"source": stream.source})
     capped = bool(cap) and cap[0]["max_items"] is not None
     rows = await tx.fetch("job_state" if capped else "share_job", job)
     if not rows or rows[0]["state"] not in (JobState.RUNNING, JobState.PAUSED):
@@ -238,7 +237,7 @@ async def _room(tx: Transaction, stream: StreamLease) -> int | None:
         rooms.append(rows[0]["max_items"] - count)
     if stream.max_items is not None:
         rooms.append(stream.max_items - stream.items_count)
-    return max(0, min(rooms)) if rooms else None
+    return max(0, min(rooms)) if rooms else None, bool(cap and cap[0]["held_back"])
 
 
 async def _select(
@@ -274,7 +273,6 @@ async def _advance(
         "state": state,
         "error": error,
         "expected_count": page.expected_count,
-        "overruns": stream.overruns,
     }
     if await tx.take("advance_stream", params):
         return state

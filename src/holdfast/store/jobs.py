@@ -10,9 +10,8 @@ from typing import Any
 import orjson
 
 from holdfast.errors import NotThere, StreamOwned, UnfitState, UserError
-from holdfast.model import JobState, Lane, SliceKind
+from holdfast.model import JobState, Lane
 from holdfast.store.admission import NO_QUOTA, Quota, admit, admit_resumed, cap_of_source
-from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit, rows_detail
 from holdfast.store.chunks import (
     EARLIEST,
@@ -27,6 +26,7 @@ from holdfast.store.driver import Transaction
 from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.instants import parse_instant
 from holdfast.store.job_states import locked_state, move
+from holdfast.store.notices import tell_workers
 from holdfast.store.reprocess import reprocess
 from holdfast.store.skips import skip
 
@@ -228,7 +228,7 @@ async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
     for stream in new.streams:
         await _add_stream(tx, new, job_id, stream)
     await move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
-    await announce(tx, job_id, SliceKind.DISCOVER)
+    await tell_workers(tx, job_id)
     return job_id
 
 
@@ -261,8 +261,7 @@ async def resume_job(
         )
     if reopened:
         await tx.run("undiscover_job", {"job_id": job_id})
-    for kind in SliceKind:
-        await announce(tx, job_id, kind)
+    await tell_workers(tx, job_id)
     if state is JobState.RUNNING:
         return state
     return await move(tx, job_id, "resume", actor, caps)
@@ -341,6 +340,6 @@ async def _refuse_anothers(tx: Transaction, new: NewJob, stream: Mapping[str, An
 
 async def _send_again(tx: Transaction, letter_id: int) -> None:
     rows = await tx.fetch("replayable_message", {"id": letter_id})
-    message_id, payload, queue, job_id = rows[0]
-    message = {"message_id": message_id, "payload": payload, "queue": queue, "job_id": job_id}
+    message_id, payload, queue = rows[0]
+    message = {"message_id": message_id, "payload": payload, "queue": queue}
     await tx.run("add_message", {**message, "delay": 0.0})

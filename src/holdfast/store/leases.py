@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.clock import Clock
-from holdfast.model import ALONE_AFTER, Lease, SliceKind
-from holdfast.store.announcements import announce
+from holdfast.model import ALONE_AFTER, Lease
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction, Values
+from holdfast.store.notices import tell_workers
 
 #: Ranges that a claim takes at the most.
 MOST_RANGES = 256
@@ -64,13 +64,10 @@ class Leases:
         self,
         database: Database,
         new_token: Callable[[], str],
-        owner_slices: int | None,
         clock: Clock,
     ) -> None:
-        """`owner_slices`: how many workers may work for one owner at once."""
         self._database = database
         self._new_token = new_token
-        self._owner_slices = owner_slices
         self._clock = clock
         self._recent_until: dict[int, float] = {}  # by job: only what came a moment ago is claimed
         self._owed: set[int] = set()  # jobs whose old ranges are next: new ones have come first
@@ -108,7 +105,7 @@ class Leases:
         return job_id in self._owed
 
     def _may_claim_arrivals(self, job_id: int) -> bool:
-        if self._owner_slices is not None or "claim_arrivals" not in self._database.driver.queries:
+        if "claim_arrivals" not in self._database.driver.queries:
             return False
         if self._looks_at_recent(job_id):
             return True
@@ -154,8 +151,6 @@ class Leases:
         standing: bool,
     ) -> list[Claimed]:
         self._owed.discard(job_id)
-        if await self._owner_has_enough(tx, job_id, hold["worker"]):
-            return []
         choice = _Choice(size, max_bytes)
         if standing:
             recent = self._looks_at_recent(job_id)
@@ -176,14 +171,6 @@ class Leases:
         if all(part.free.recent for part in choice.parts.values()):
             self._recent_until[job_id] = self._clock.monotonic() + _RECENT_SECONDS
 
-    async def _owner_has_enough(self, tx: Transaction, job_id: int, worker: str) -> bool:
-        if self._owner_slices is None:
-            return False
-        # Locked first and counted in the next statement: of two claims, the second sees the first.
-        await tx.fetch("hold_owner", {"job_id": job_id})
-        others = await tx.fetch("other_workers_of_owner", {"job_id": job_id, "worker": worker})
-        return bool(others[0][0] >= self._owner_slices)
-
     @verb
     async def release(
         self,
@@ -196,8 +183,8 @@ class Leases:
         for lease in leases:
             hold = {"id": lease.range_id, "token": lease.token}
             wait = {"delay": delay, "waiting_for": waiting_for}
-            if await tx.take("release_range", hold | wait):
-                await announce(tx, lease.job_id, SliceKind.PROCESS, delay)
+            if await tx.take("release_range", hold | wait) and not delay:
+                await tell_workers(tx, lease.job_id)
 
 
 async def _free_ranges(

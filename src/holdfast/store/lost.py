@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, SliceKind
-from holdfast.store.announcements import announce_all
+from holdfast.model import ALONE_AFTER, LONE_EXPIRIES
 from holdfast.store.counters import add_counts
 from holdfast.store.driver import Transaction
 from holdfast.store.leases import FreeRange, range_of
+from holdfast.store.notices import tell_workers
 
 _PIECES = 8
 
@@ -22,12 +22,12 @@ async def free_all(tx: Transaction, worker: str) -> list[int]:
     await tx.run("free_operations_of", name)
     await tx.run("free_exports_of", name)
     await tx.run("free_adapters_of", name)
+    await tx.run("free_keys_of", name)
     await tx.run("drop_slots", name)
     await tx.run("drop_duties", {"holder": worker})
     await tx.run("end_transactions_of", name)
     freed = await _expire_all(tx, held)
-    await announce_all(tx, [row["job_id"] for row in walks], SliceKind.DISCOVER)
-    await announce_all(tx, freed, SliceKind.PROCESS)
+    await tell_workers(tx, *freed, *(row["job_id"] for row in walks))
     return freed
 
 

@@ -12,15 +12,14 @@ from holdfast.model import (
     JobState,
     Lease,
     Outcome,
-    SliceKind,
     StreamState,
     next_job_state,
 )
-from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Transaction, Values
+from holdfast.store.notices import tell_workers
 from holdfast.store.plans import ConclusionFailed, Planner, conclude_streams, follow_up
 
 _AGAIN_RANGE_ITEMS = 500
@@ -153,7 +152,8 @@ async def _write_outcomes(
         await tx.copy("outcomes", _OUTCOME_COLUMNS, fresh)
     if retried:
         replaced += await _again(tx, job_id, retried)
-        await announce(tx, job_id, SliceKind.PROCESS, min(outcome.delay for outcome in retried))
+        if min(outcome.delay for outcome in retried) <= 0:
+            await tell_workers(tx, job_id)
         await tx.run_many("add_attempts", _attempts(job_id, worker, retried))
     if replaced:
         await tx.run_many("replace_outcomes", sorted(replaced, key=lambda row: row[1]))

@@ -13,11 +13,10 @@ from typing import Any, Protocol
 import orjson
 
 from holdfast.errors import HoldfastError, SwitchedOff, Throttled, UserError
-from holdfast.model import JobState, SliceKind, Standing, StreamState
+from holdfast.model import JobState, Standing, StreamState
 from holdfast.orders import Conclusion, Mark, Planned, Resume, Start, Unproven, Verified
 from holdfast.pipeline import Pipeline, with_defaults
 from holdfast.store.admission import admit_again
-from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
@@ -215,7 +214,6 @@ async def _conclude(tx: Transaction, job_id: int, stream_id: int, conclusion: Co
         return True
     await tx.run("reopen_stream", {**position, "delay": conclusion.delay})
     await tx.run("undiscover_job", {"job_id": job_id})
-    await announce(tx, job_id, SliceKind.DISCOVER, conclusion.delay)
     return False
 
 

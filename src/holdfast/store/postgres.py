@@ -66,7 +66,6 @@ async def open_postgres(
     url: str,
     queries: Queries,
     pool_size: int,
-    announces: bool,
     rules: JobRules,
     clock: Clock,
     fault: Fault,
@@ -83,7 +82,7 @@ async def open_postgres(
             connection_class=_Connection,
             max_inactive_connection_lifetime=60,
         )
-    return PostgresDriver(pool, queries, announces, rules, clock, fault, observe)
+    return PostgresDriver(pool, queries, rules, clock, fault, observe)
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
@@ -119,7 +118,6 @@ class PostgresDriver:
         self,
         pool: Any,
         queries: Queries,
-        announces: bool,
         rules: JobRules,
         clock: Clock,
         fault: Fault,
@@ -127,7 +125,6 @@ class PostgresDriver:
     ) -> None:
         self._pool = pool
         self.queries = queries
-        self._announces = announces
         self._rules = rules
         self._clock = clock
         self._fault = fault
@@ -140,7 +137,7 @@ class PostgresDriver:
             async with self._pool.acquire(timeout=30) as connection:
                 started = self._clock.monotonic()
                 async with _transacting(connection, _BEGIN_RELAXED if relaxed else _BEGIN):
-                    tx = self._transaction(connection, verb, self._announces)
+                    tx = self._transaction(connection, verb)
                     tx.rules = self._rules
                     tx.waited_seconds = started - requested
                     yield tx
@@ -157,10 +154,8 @@ class PostgresDriver:
             ):
                 yield self._transaction(connection, "read")
 
-    def _transaction(
-        self, connection: Any, verb: str, announces: bool = False
-    ) -> _PostgresTransaction:
-        return _PostgresTransaction(connection, self.queries, verb, announces, self._fault)
+    def _transaction(self, connection: Any, verb: str) -> _PostgresTransaction:
+        return _PostgresTransaction(connection, self.queries, verb, self._fault)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         # Without begin and commit, which would double the round trips.
@@ -204,10 +199,7 @@ class PostgresDriver:
 class _PostgresTransaction:
     writes_together = True
 
-    def __init__(
-        self, connection: Any, queries: Queries, verb: str, announces: bool, fault: Fault
-    ) -> None:
-        self.announces = announces
+    def __init__(self, connection: Any, queries: Queries, verb: str, fault: Fault) -> None:
         self.rules = NO_RULES
         self.waited_seconds = 0.0
         self.after: list[Callable[[], None]] = []

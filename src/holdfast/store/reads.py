@@ -45,6 +45,16 @@ class Verification:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """A stored file, as far as a job reads it. Its key is that in the file store."""
+
+    name: str
+    key: str
+    size: int
+    sha256: str
+
+
 class DueJob(NamedTuple):
     """A job with something to do now."""
 
@@ -91,21 +101,26 @@ class Reads:
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
         return [_due_job(row) for row in rows]
 
-    async def discovering_jobs(self, pipelines: Sequence[str], slow: bool = True) -> list[DueJob]:
-        """Jobs with a stream to walk; slow streams only if `slow`."""
-        params = {"pipelines": list(pipelines), "slow": int(slow)}
+    async def discovering_jobs(
+        self, discovering: Sequence[str], reading: Sequence[str] = ()
+    ) -> list[DueJob]:
+        """Jobs with a stream to walk: of pipelines that discover records, and over stored files,
+        which any pipeline may have."""
+        params = {"discovering": list(discovering), "reading": list(reading)}
         rows = await self._database.fetch("discovering_jobs", params)
         return [_due_job(row) for row in rows]
+
+    async def stored_file(self, file_id: int) -> StoredContent:
+        """What a job over a stored file reads."""
+        rows = await self._database.fetch("stored_content", {"id": file_id})
+        if not rows:
+            raise NotThere(f"there is no file {file_id}")
+        return StoredContent(**fields_of(rows[0]))
 
     async def unfinished_jobs(self, pipelines: Sequence[str]) -> list[int]:
         """Running jobs with something left to do."""
         rows = await self._database.fetch("unfinished_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
-
-    async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
-        """Jobs over stored files whose rows are not being ingested: id, pipeline and owner."""
-        rows = await self._database.fetch("upload_jobs", {"pipelines": list(pipelines)})
-        return [(row["id"], row["pipeline"], row["owner_id"]) for row in rows]
 
     async def finishable_jobs(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("finishable_jobs")]

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from holdfast.errors import UserError
-from holdfast.model import FINAL, ItemStatus, SliceKind
-from holdfast.store.announcements import announce
+from holdfast.model import FINAL, ItemStatus
 from holdfast.store.audit import rows_detail
 from holdfast.store.chunks import EARLIEST, FinishedItems, NamedItems, Reprocessed
 from holdfast.store.counters import add_counts
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant
 from holdfast.store.job_states import move, require
+from holdfast.store.notices import tell_workers
 
 _CHUNK = 500
 
@@ -97,7 +97,7 @@ async def _open(
     await tx.run("open_again", opening)
     counts = Counter(item.status.lower() for item in items)
     await add_counts(tx, job_id, **{name: -count for name, count in counts.items()})
-    await announce(tx, job_id, SliceKind.PROCESS)
+    await tell_workers(tx, job_id)
     await move(tx, job_id, "reprocess", actor, {"items": len(seqs), **rows_detail(seqs)})
 
 

@@ -40,7 +40,6 @@ _WATCH_SECONDS = 0.004
 async def open_sqlite(
     path: Path,
     queries: Queries,
-    announces: bool,
     rules: JobRules,
     clock: Clock,
     fault: Fault,
@@ -51,7 +50,7 @@ async def open_sqlite(
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(path, writer, readers, queries, announces, rules, clock, fault, observe)
+    return SqliteDriver(path, writer, readers, queries, rules, clock, fault, observe)
 
 
 class SqliteDriver:
@@ -63,7 +62,6 @@ class SqliteDriver:
         writer: _Connection,
         readers: list[_Connection],
         queries: Queries,
-        announces: bool,
         rules: JobRules,
         clock: Clock,
         fault: Fault,
@@ -77,7 +75,6 @@ class SqliteDriver:
         self._all = [writer, *readers]
         self._turn = asyncio.Lock()
         self.queries = queries
-        self._announces = announces
         self._rules = rules
         self._clock = clock
         self._fault = fault
@@ -93,7 +90,7 @@ class SqliteDriver:
                     await self._writer.execute("begin immediate")
                     # Only now: another process may be the writer until here.
                     started = self._clock.monotonic()
-                    tx = self._transaction(self._writer, verb, self._announces)
+                    tx = self._transaction(self._writer, verb)
                     tx.rules = self._rules
                     tx.waited_seconds = started - requested
                     yield tx
@@ -118,10 +115,8 @@ class SqliteDriver:
         finally:
             self._readers.put_nowait(connection)
 
-    def _transaction(
-        self, connection: _Connection, verb: str, announces: bool = False
-    ) -> _SqliteTransaction:
-        return _SqliteTransaction(connection, self.queries, verb, announces, self._fault)
+    def _transaction(self, connection: _Connection, verb: str) -> _SqliteTransaction:
+        return _SqliteTransaction(connection, self.queries, verb, self._fault)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         async with self.reading() as tx:
@@ -212,10 +207,7 @@ class _Connection:
 class _SqliteTransaction:
     writes_together = False
 
-    def __init__(
-        self, connection: _Connection, queries: Queries, verb: str, announces: bool, fault: Fault
-    ) -> None:
-        self.announces = announces
+    def __init__(self, connection: _Connection, queries: Queries, verb: str, fault: Fault) -> None:
         self.rules = NO_RULES
         self.waited_seconds = 0.0
         self.after: list[Callable[[], None]] = []

@@ -24,6 +24,7 @@ from holdfast.store.ingest import Ingest
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
 from holdfast.store.messages import Messages
+from holdfast.store.nudges import Nudges
 from holdfast.store.outcomes import Outcomes
 from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
@@ -51,6 +52,7 @@ class Store:
     outcomes: Outcomes
     gates: GateTable
     messages: Messages
+    nudges: Nudges
     workers: Workers
     schedules: Schedules
     plans: Plans
@@ -78,18 +80,15 @@ async def open_store(
     *,
     pool_size: int = 6,
     default_gate: Gate = _DEFAULT_GATE,
-    announces: bool = False,
     rules: JobRules = NO_RULES,
-    owner_slices: int | None = None,
     clock: Clock | None = None,
     rng: random.Random | None = None,
     fault: Fault = no_fault,
     observe: Observe = no_observe,
     sql: tuple[SqlFolder, ...] | None = None,
 ) -> Store:
-    """`announces`: work is announced in the outbox, for workers that hear messages. `rules`: what
-    new jobs must obey. `sql`: the folders of named queries; by default core's and those of every
-    installed extension."""
+    """`rules`: what new jobs must obey. `sql`: the folders of named queries; by default core's and
+    those of every installed extension."""
     clock = clock or SystemClock()
     rng = rng or system_random()
     folders = all_sql() if sql is None else sql
@@ -97,23 +96,22 @@ async def open_store(
     file = sqlite_file(url)
     if file is not None:
         queries = load_queries("sqlite", folders)
-        driver = await open_sqlite(file, queries, announces, rules, clock, fault, observe)
+        driver = await open_sqlite(file, queries, rules, clock, fault, observe)
     else:
         queries = load_queries("postgres", folders)
-        driver = await open_postgres(
-            url, queries, pool_size, announces, rules, clock, fault, observe
-        )
+        driver = await open_postgres(url, queries, pool_size, rules, clock, fault, observe)
     database = Database(driver, rng)
     return Store(
         database=database,
         jobs=Jobs(database),
         ingest=Ingest(database, _new_token),
         additions=Additions(database),
-        leases=Leases(database, _new_token, owner_slices, clock),
+        leases=Leases(database, _new_token, clock),
         taken_keys=TakenKeys(database),
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
+        nudges=Nudges(database),
         workers=Workers(database),
         schedules=Schedules(database),
         plans=Plans(database),

@@ -7,11 +7,10 @@ from typing import Any
 
 import orjson
 
-from holdfast.model import SliceKind
-from holdfast.store.announcements import announce_all
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 from holdfast.store.lost import free_all
+from holdfast.store.notices import tell_workers
 from holdfast.store.rows import fields_of
 
 #: A process without items of its own counts as lost after so long without a sign of life.
@@ -30,14 +29,11 @@ class Workers:
         host: str,
         pid: int,
         pipelines: Sequence[str],
-        listens: bool = False,
         machine: str = "",
         lost_after_seconds: float = LOST_AFTER_SECONDS,
     ) -> None:
-        """`listens`: the worker receives messages, so that they may be sent for it. Processes with
-        the same `machine` see each other's process ids."""
+        """Processes with the same `machine` see each other's process ids."""
         params = {
-            "listens": int(listens),
             "machine": machine,
             "name": name,
             "host": host,
@@ -69,7 +65,7 @@ class Workers:
         params = {"worker": name, "tokens": strays}
         jobs = {row["job_id"] for row in await tx.take("give_back_claims", params)}
         await tx.run("give_back_streams", params)
-        await announce_all(tx, sorted(jobs), SliceKind.PROCESS)
+        await tell_workers(tx, *jobs)
 
     @verb
     async def stop_worker(self, tx: Transaction, name: str) -> list[int]:

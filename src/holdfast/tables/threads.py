@@ -2,7 +2,8 @@
 that slow files do not delay logins. Previews and intakes have separate threads too: a preview waits
 only for other previews, an intake only for other intakes.
 
-Their number also limits how many workbooks are read at once, each with its own memory.
+Their number also limits how many files a worker reads at once, as each may be a workbook with
+memory of its own.
 """
 
 from __future__ import annotations

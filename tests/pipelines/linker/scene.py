@@ -12,13 +12,13 @@ from typing import Any
 import orjson
 import structlog
 
-from holdfast.cli.composition import discover_limits, ingest_bounds
+from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
 from holdfast.console.rulings import NewRuling
 from holdfast.engine.control import Control, JobFile, JobRequest
+from holdfast.engine.own_walk import OwnWalk
 from holdfast.engine.record.discover import WalkParts
-from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.model import Job
 from holdfast.observe.metrics import Metrics
 from holdfast.pipelines.linker.options import LinkerOptions, mapping_text
@@ -78,10 +78,8 @@ class LinkerScene:
             structlog.get_logger(),
         )  # fmt: skip
         await self.store.workers.add_worker(f"reader {job_id}", "here", 1, [])
-        parts = UploadParts(walk, ingest_bounds(settings))
-        await Upload(
-            parts, f"reader {job_id}", job_id, self.pipeline, file, asyncio.Event()
-        ).take_in()
+        own = OwnWalk(walk, f"reader {job_id}", file, asyncio.Event())
+        await own.run(self.pipeline, job_id)
         return job_id
 
     async def work(self) -> None:

@@ -13,7 +13,7 @@ from tests.store.checks import fetch
 
 KILLED = -9
 TAKING = (
-    "posts_take_event", "posts_add_batch", "add_job", "set_job_state", "add_audit", "announce",
+    "posts_take_event", "posts_add_batch", "add_job", "set_job_state", "add_audit", "tell_workers",
     "take_sequence", "add_enqueued_items", "add_enqueued_range", "count", "commit", "committed",
 )  # fmt: skip
 SETTLING = (

@@ -42,7 +42,7 @@ def fault() -> Fault:
 
 @pytest.fixture
 async def desk(database_url: str, fault: Fault) -> AsyncIterator[Desk]:
-    store = await open_store(database_url, announces=True, fault=fault)
+    store = await open_store(database_url, fault=fault)
     yield Desk(store)
     await store.close()
 

@@ -36,15 +36,6 @@ where    job_id = :job_id and status = 'PENDING' and error_code is not null
 order by updated_at desc, seq desc
 limit    1;
 
--- name: unsent_since
--- Since when a message that announces work of the job is due but not sent, if for this many seconds.
-select   available_at, error
-from     outbox
-where    job_id = :job_id and kind in ('process', 'discover') and available_at <= @now
-         and @seconds_since(available_at) >= :seconds
-order by available_at
-limit    1;
-
 -- name: lease_holders
 select   r.worker, count(*) as ranges, max(w.seen_at) as seen_at
 from     ranges r left join workers w on w.name = r.worker

@@ -1,7 +1,7 @@
 """Discovery: a source's pages become rows, cursor and rows together, within the caps.
 
-Read it top to bottom: `Discovery` leases a stream of a job and walks it for a slice, `walk_stream`
-does the walking (uploads use it too). `pages.py` turns the pipeline's pages into rows.
+Read it top to bottom: `Discovery` leases a stream of a job and walks it, `walk_stream` does the
+walking. `pages.py` turns the pipeline's pages into rows, `file_pages.py` the rows of a file.
 """
 
 from __future__ import annotations
@@ -9,25 +9,27 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 from holdfast.clock import Clock
 from holdfast.engine.pace.backpressure import Backpressure
-from holdfast.engine.pace.controllers import IngestPace
+from holdfast.engine.pace.controllers import IngestBounds, IngestPace
 from holdfast.engine.pace.pipeline_pace import decision_rows, log_decisions
 from holdfast.engine.pace.retry import source_delay
 from holdfast.engine.patience import patiently
 from holdfast.engine.planning import planner_at_end
+from holdfast.engine.record.file_pages import StoredTables, file_pages
 from holdfast.engine.record.pages import Yielded, discovered_pages
 from holdfast.errors import (
     DatabaseGone,
     DiscoveryError,
     Failed,
+    FilesGone,
     GateWait,
     HoldfastError,
     InputError,
@@ -54,16 +56,17 @@ class WalkEnd(StrEnum):
     CAPPED = "capped"
     TIME = "time"  # the slice is over; the stream continues later
     WAITING = "waiting"  # for new records, a gate, a throttling source, or after an error
-    SLOW = "slow"  # the source gave no page within the slice, and other streams wait
     FAILED = "failed"
     LOST = "lost"  # another worker has the lease, or the job accepts no more items
 
 
-T = TypeVar("T")
-
 _LEAST_WAIT_SECONDS = 0.02  # between two looks at a source that has nothing yet
 
-_FINAL = (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED)
+_ENDS = {
+    StreamState.COMPLETE: WalkEnd.COMPLETE,
+    StreamState.CAPPED: WalkEnd.CAPPED,
+    StreamState.FAILED: WalkEnd.FAILED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class DiscoverLimits:
     max_failures: int
     page_seconds: float
     retry_cap_seconds: float
+    ingest: IngestBounds  # of the pages of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +101,8 @@ class LeasedStream:
     pace: IngestPace | None = None
 
     @property
-    def is_slow(self) -> bool:
-        return self.lease.overruns > 0
-
-
-async def _nobody_waits() -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class WalkTime:
-    """How long a walk lasts: it writes pages while it `may_continue`. If the next one takes longer
-    than `page_seconds`, the walk gives its place up where `place_is_wanted`."""
-
-    may_continue: Callable[[], bool]
-    page_seconds: float = float("inf")
-    place_is_wanted: Callable[[], Awaitable[bool]] = _nobody_waits
+    def reads_file(self) -> bool:
+        return self.job.reference is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,31 +113,65 @@ class Reach:
     gates: OpenGate
 
 
+class Sources(Protocol):
+    """What streams read. `wait_seconds`: for how long they have to wait before they bring more."""
+
+    def pages(self, stream: LeasedStream) -> AsyncGenerator[Yielded]: ...
+
+    async def wait_seconds(self) -> int | None: ...
+
+
 @dataclass(frozen=True, slots=True)
-class SourceAccess:
-    """What a pipeline's `discover` uses, and what holds it back."""
+class WorkerSources:
+    """The sources of pipelines, which read what their `discover` uses, and stored files."""
 
     reach: Callable[[Job], Reach]
     facilities: Callable[[Pipeline, Job], Facilities]
     backpressure: Backpressure
+    tables: StoredTables
+    max_input_bytes: int
+    log: Any
+
+    def pages(self, stream: LeasedStream) -> AsyncGenerator[Yielded]:
+        pipeline, job, lease = stream.pipeline, stream.job, stream.lease
+        if stream.pace is not None:
+            return file_pages(self.tables.open(job), pipeline, job, lease, stream.pace)
+        return discovered_pages(pipeline, lease, self._context(stream), self.max_input_bytes)
+
+    async def wait_seconds(self) -> int | None:
+        return await self.backpressure.wait_seconds()
+
+    def _context(self, stream: LeasedStream) -> Context:
+        reach = self.reach(stream.job)
+        return Context(
+            with_defaults(stream.pipeline, stream.job),
+            0,
+            stream.lease.failures + 1,
+            reach.http,
+            reach.gates,
+            self.log,
+            self.facilities(stream.pipeline, stream.job),
+        )
 
 
 class Discovery:
-    """The discovery slices of one worker."""
+    """The walks of one worker, or of `holdfast run` along its own file."""
 
     def __init__(
-        self, parts: WalkParts, access: SourceAccess, worker: str, slice_seconds: float
+        self, parts: WalkParts, sources: Sources, worker: str, slice_seconds: float
     ) -> None:
         self._parts = parts
-        self._access = access
+        self._sources = sources
         self._worker = worker
         self._slice_seconds = slice_seconds
 
-    async def lease(self, pipeline: Pipeline, job: Job, slow: bool) -> LeasedStream | None:
-        """A stream of the job that is free, if any; slow ones only if `slow`."""
-        store = self._parts.store
-        lease = await store.ingest.lease_stream(job.id, self._worker, slow)
-        return None if lease is None else LeasedStream(lease, pipeline, job, self._worker)
+    async def lease(self, pipeline: Pipeline, job: Job) -> LeasedStream | None:
+        """A stream of the job that is free, if any."""
+        lease = await self._parts.store.ingest.lease_stream(job.id, self._worker)
+        if lease is None:
+            return None
+        pace = None if job.reference is None else IngestPace(self._parts.limits.ingest)
+        return LeasedStream(lease, pipeline, job, self._worker, pace)
 
     async def walk(
         self,
@@ -155,13 +179,13 @@ class Discovery:
         stopped: Callable[[], bool],
         place_is_wanted: Callable[[], Awaitable[bool]],
     ) -> WalkEnd:
-        """One slice of a stream."""
+        """Walks a stream until it ends or has to wait; if its place is wanted, for a slice."""
         lease, pipeline, job = stream.lease, stream.pipeline, stream.job
         release = self._parts.store.ingest.release_stream
         if stopped():
             await release(lease)
             return WalkEnd.TIME
-        wait = await self._access.backpressure.wait_seconds()
+        wait = await self._sources.wait_seconds()
         if wait is not None:
             await release(lease, wait, waiting_for="open items to be processed")
             return WalkEnd.WAITING
@@ -177,45 +201,42 @@ class Discovery:
     ) -> WalkEnd:
         parts, clock = self._parts, self._parts.clock
         started = clock.monotonic()
-        deadline = started + self._slice_seconds
-        time = WalkTime(
-            lambda: clock.monotonic() < deadline and not stopped(),
-            # A source that needs longer gets longer, but not at once: the others come first.
-            self._slice_seconds * 2**stream.lease.overruns,
-            place_is_wanted,
-        )
-        pages = discovered_pages(
-            stream.pipeline, stream.lease, self._context(stream), parts.limits.max_input_bytes
-        )
-        end = await walk_stream(parts, stream, pages, time)
+        deadline: float | None = None
+
+        async def may_continue() -> bool:
+            nonlocal deadline
+            if stopped():
+                return False
+            now = clock.monotonic()
+            if deadline is None:
+                # Who took long to come to its place in a large file has as long for its pages.
+                deadline = now + max(self._slice_seconds, now - started)
+            if now >= deadline:
+                if await place_is_wanted() or await self._sources.wait_seconds() is not None:
+                    return False
+                deadline = now + self._slice_seconds
+            return True
+
+        end = await walk_stream(parts, stream, self._sources.pages(stream), may_continue)
         seconds = clock.monotonic() - started
         parts.metrics.walk_seconds.labels(stream.pipeline.name).observe(seconds)
         return end
-
-    def _context(self, stream: LeasedStream) -> Context:
-        access = self._access
-        reach = access.reach(stream.job)
-        return Context(
-            with_defaults(stream.pipeline, stream.job),
-            0,
-            stream.lease.failures + 1,
-            reach.http,
-            reach.gates,
-            self._parts.log,
-            access.facilities(stream.pipeline, stream.job),
-        )
 
 
 async def walk_stream(
     parts: WalkParts,
     stream: LeasedStream,
-    pages: AsyncIterator[Yielded],
-    time: WalkTime,
+    pages: AsyncGenerator[Yielded],
+    may_continue: Callable[[], Awaitable[bool]],
 ) -> WalkEnd:
-    """Writes the pages of a leased stream until they end, a cap is reached, something fails, or its
-    time is up; then ends the job if nothing of it is left."""
-    end = await _Walk(parts, stream, time).run(pages)
-    if end in _FINAL:
+    """Writes the pages of a leased stream until they end, a cap is reached, something fails, or it
+    may not continue; then ends the job if nothing of it is left."""
+    try:
+        end = await _Walk(parts, stream, may_continue).run(pages)
+    finally:
+        with suppress(Exception):  # what a source says at its close changes nothing
+            await pages.aclose()
+    if end in _ENDS.values():
         planner = planner_at_end(stream.pipeline, stream.job)
         await parts.store.outcomes.complete(stream.lease.job_id, planner)
     return end
@@ -224,20 +245,23 @@ async def walk_stream(
 class _Walk:
     """One walk along one leased stream: fetches the next page while this one is written."""
 
-    def __init__(self, parts: WalkParts, stream: LeasedStream, time: WalkTime) -> None:
+    def __init__(
+        self, parts: WalkParts, stream: LeasedStream, may_continue: Callable[[], Awaitable[bool]]
+    ) -> None:
         self._parts = parts
         self._ingest = parts.store.ingest
         self._limits = parts.limits
         self._clock = parts.clock
         self._stream = stream
         self._lease = stream.lease
-        self._time = time
-        self._pages_left = stream.pipeline.slice_pages or sys.maxsize
+        self._may_continue = may_continue
+        of_source = None if stream.reads_file else stream.pipeline.slice_pages
+        self._pages_left = of_source or sys.maxsize
         self._log = parts.log.bind(
             job_id=stream.job.id, pipeline=stream.pipeline.name, worker=stream.worker
         )
 
-    async def run(self, pages: AsyncIterator[Yielded]) -> WalkEnd:
+    async def run(self, pages: AsyncGenerator[Yielded]) -> WalkEnd:
         try:
             end = await self._walk(pages)
         except LeaseLost as lost:
@@ -245,7 +269,7 @@ class _Walk:
             return WalkEnd.LOST
         except GateWait as gate:
             return await self._wait(gate.seconds, f"the gate {gate.gate}: {gate.reason}")
-        except (DatabaseGone, asyncio.CancelledError):
+        except asyncio.CancelledError:
             raise
         except Exception as error:
             return await self._after_error(error)
@@ -266,50 +290,32 @@ class _Walk:
         elif end is WalkEnd.CAPPED:
             self._log.info("discovery.capped", source=lease.source, rows=lease.items_count)
 
-    async def _walk(self, pages: AsyncIterator[Yielded]) -> WalkEnd:
+    async def _walk(self, pages: AsyncGenerator[Yielded]) -> WalkEnd:
         ahead = asyncio.create_task(_next_page(pages))
         try:
             while True:
                 page = await self._await_page(ahead)
-                if page is None:
-                    return await self._give_place_up()
                 if isinstance(page, NothingYet):
                     return await self._wait_for_records(page)
                 self._pages_left -= 1
-                more = not page.end and self._pages_left > 0 and self._time.may_continue()
+                more = not page.end and self._pages_left > 0 and await self._may_continue()
                 if more:
                     ahead = asyncio.create_task(_next_page(pages))
-                state = await self._write(page)
-                if state is StreamState.COMPLETE:
-                    return WalkEnd.COMPLETE
-                if state is StreamState.CAPPED:
-                    return WalkEnd.CAPPED
-                if state is StreamState.FAILED:
-                    return WalkEnd.FAILED
-                if not more:
+                ingested = await self._write(page)
+                if ingested.state in _ENDS:
+                    return _ENDS[ingested.state]
+                if not more or ingested.held_back:
                     return WalkEnd.TIME
         finally:
             await _drop(ahead)
 
-    async def _await_page(self, ahead: asyncio.Task[Yielded]) -> Yielded | None:
-        """The next page; None if it takes so long that another stream should have the place."""
-        started = self._clock.monotonic()
-        patience = self._time.page_seconds
-        while not await self._done_within(ahead, min(patience, self._limits.page_seconds)):
-            if self._clock.monotonic() - started >= self._limits.page_seconds:
-                raise TimeoutError(f"no page within {self._limits.page_seconds:g} s")
-            with suppress(DatabaseGone):
-                if await self._time.place_is_wanted():
-                    return None
-        if self._clock.monotonic() - started < patience / 2**self._lease.overruns:
-            self._lease.overruns = 0
+    async def _await_page(self, ahead: asyncio.Task[Yielded]) -> Yielded:
+        await asyncio.wait([ahead], timeout=self._limits.page_seconds)
+        if not ahead.done():
+            raise TimeoutError(f"no page within {self._limits.page_seconds:g} s")
         return ahead.result()
 
-    async def _done_within(self, task: asyncio.Task[T], seconds: float) -> bool:
-        await asyncio.wait([task], timeout=max(0.0, seconds))
-        return task.done()
-
-    async def _write(self, page: IngestPage) -> StreamState:
+    async def _write(self, page: IngestPage) -> Ingested:
         """Writes a page. While the database is gone, the same page is sent again and again."""
         pace = self._stream.pace
         decisions = [] if pace is None else decision_rows(pace.decisions())
@@ -323,7 +329,7 @@ class _Walk:
         lease.items_count += ingested.accepted
         lease.cursor = {"page": page.next_cursor, "skip": 0}
         lease.failures = 0
-        return ingested.state
+        return ingested
 
     async def _send(self, page: IngestPage, decisions: list[DecisionRow]) -> Ingested:
         stream, pace = self._stream, self._stream.pace
@@ -362,13 +368,7 @@ class _Walk:
 
     async def _wait_for_records(self, nothing: NothingYet) -> WalkEnd:
         self._lease.failures = 0  # the source answered
-        self._lease.overruns = 0
         return await self._wait(max(_LEAST_WAIT_SECONDS, nothing.after), nothing.waiting_for)
-
-    async def _give_place_up(self) -> WalkEnd:
-        self._lease.overruns += 1
-        await self._release(waiting_for="its source, which is slow")
-        return WalkEnd.SLOW
 
     async def _wait(self, seconds: float, waiting_for: str) -> WalkEnd:
         await self._release(seconds, waiting_for=waiting_for)
@@ -389,6 +389,8 @@ class _Walk:
         cap = self._limits.retry_cap_seconds
         delay = source_delay(failures, cap, retry_after, self._parts.rng)
         text = _text(problem)
+        if isinstance(problem, FilesGone):
+            self._log.warning("files.gone", error=text)
         self._log.warning("discovery.waits", source=self._lease.source, error=text, seconds=delay)
         if throttled:
             return await self._wait(delay, text)
@@ -398,6 +400,8 @@ class _Walk:
     def _retry_class(self, problem: Exception) -> RetryClass:
         if isinstance(problem, DiscoveryError | InputError):
             return RetryClass.NEVER
+        if isinstance(problem, DatabaseGone | FilesGone):
+            return RetryClass.THROTTLE  # of ours: the source did not fail
         if not isinstance(problem, ItemError):
             return RetryClass.SOON
         return error_code(problem.code, dict(self._stream.pipeline.error_codes)).retry
@@ -437,7 +441,7 @@ def _text(problem: Exception) -> str:
     return f"{problem} {hint}" if hint else str(problem)
 
 
-async def _next_page(pages: AsyncIterator[Yielded]) -> Yielded:
+async def _next_page(pages: AsyncGenerator[Yielded]) -> Yielded:
     try:
         return await anext(pages)
     except StopAsyncIteration:

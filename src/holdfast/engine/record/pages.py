@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import orjson
@@ -21,7 +21,7 @@ Yielded = IngestPage | NothingYet
 
 async def discovered_pages(
     pipeline: Pipeline, lease: StreamLease, ctx: Context, max_input_bytes: int
-) -> AsyncIterator[Yielded]:
+) -> AsyncGenerator[Yielded]:
     """The pages that the pipeline's `discover` yields, starting at the stream's cursor."""
     source = lease.source
     if lease.fingerprint != pipeline.fingerprint(source, ctx.options):

@@ -74,8 +74,8 @@ where  id = :job_id;
 -- SQLite gives no notices: workers watch the file.
 select :job_id;
 
--- name: notify_due
-select :job_id, :run_at;
+-- name: tell_workers
+select :job_ids;
 
 -- name: accepted_count
 -- How many items the job has accepted, for its cap.
@@ -122,19 +122,6 @@ where    since >= @after(-5.0) and @claimable and @may_run
 order by since, id
 limit    :limit
 @skip_locked;
-
--- name: hold_owner
--- On SQLite one transaction writes at a time.
-select owner_id
-from   jobs
-where  id = :job_id;
-
--- name: other_workers_of_owner
--- How many other workers hold something of the job's owner.
-select count(distinct worker)
-from   ranges
-where  worker is not null and worker <> :worker
-       and owner_id = (select owner_id from jobs where id = :job_id);
 
 -- name: cut_range
 -- What is left of a range after its head was split off.
@@ -316,6 +303,8 @@ from   (select worker as holder from ranges where worker is not null
         select worker from exports where worker is not null
         union all
         select token from adapters where token is not null
+        union all
+        select worker from taken_keys where worker <> '' and status is null and made is null
         union all
         select worker from gate_holds
         union all
@@ -504,7 +493,7 @@ set    job_id = :job_id, state = 'RUNNING', generation = generation + 1, cursor 
        fingerprint = :fingerprint, token = null, worker = null, available_at = @now,
        pages_count = 0, records_count = 0, items_count = 0,
        max_items = :max_items, expected_count = null, failures = 0, error = null,
-       waiting_for = null, overruns = 0, updated_at = @now
+       waiting_for = null, updated_at = @now
 where  pipeline = :pipeline and source = :source and mode = :mode
        and not exists (select 1 from jobs j
                        where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
@@ -512,13 +501,12 @@ where  pipeline = :pipeline and source = :source and mode = :mode
 returning id;
 
 -- name: leasable_stream
--- A stream with pages to fetch that nobody holds; one whose source is slow, only where asked for.
+-- A stream with pages to fetch that nobody holds.
 select   s.id
 from     streams s
          join jobs j on j.id = s.job_id
 where    s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
          and s.worker is null
-         and (:slow = 1 or s.overruns = 0)
          and j.state = 'RUNNING'
          and not exists (select 1 from kill_switches k
                          where k.scope in ('all', 'pipeline:' || j.pipeline,
@@ -532,15 +520,14 @@ update streams
 set    token = :token, worker = :worker
 where  id = :id and state = 'RUNNING' and worker is null
 returning id, pipeline, source, mode, job_id, generation, cursor, fingerprint, pages_count,
-          records_count, items_count, max_items, failures, overruns;
+          records_count, items_count, max_items, failures;
 
 -- name: advance_stream
 -- The fence of ingest: the cursor moves with the rows, only for the lease's holder, only once.
 update streams
 set    cursor = :cursor, pages_count = pages_count + 1,
        records_count = records_count + :records, items_count = items_count + :items,
-       state = :state, error = cast(:error as text), failures = 0,
-       waiting_for = null, overruns = :overruns,
+       state = :state, error = cast(:error as text), failures = 0, waiting_for = null,
        expected_count = coalesce(cast(:expected_count as bigint), expected_count),
        full_completed_at = case when :state = 'COMPLETE'
                                      and exists (select 1 from jobs j
@@ -577,7 +564,7 @@ where  stream_id = :stream_id
 update streams
 set    token = null, worker = null, available_at = @after(:delay),
        failures = :failures, error = cast(:error as text),
-       waiting_for = cast(:waiting_for as text), overruns = :overruns, updated_at = @now
+       waiting_for = cast(:waiting_for as text), updated_at = @now
 where  id = :id and token = :token;
 
 -- name: fail_stream
@@ -589,8 +576,8 @@ where  id = :id and token = :token;
 -- name: reopen_streams
 -- Streams that failed or stopped at a cap continue from their cursors.
 update streams
-set    state = 'RUNNING', failures = 0, error = null, waiting_for = null, overruns = 0,
-       available_at = @now, token = null, worker = null,
+set    state = 'RUNNING', failures = 0, error = null, waiting_for = null, available_at = @now,
+       token = null, worker = null,
        max_items = coalesce(cast(:max_items as bigint), max_items), updated_at = @now
 where  job_id = :job_id and state in ('FAILED', 'CAPPED')
 returning id;
@@ -614,8 +601,14 @@ set    discovered_at = null, updated_at = @now
 where  id = :job_id;
 
 -- name: job_cap
--- Whether the job has a cap, to choose the lock that its ingest needs.
-select max_items
+-- Whether the job has a cap, to choose the lock that its ingest needs; and whether the stream has to
+-- stop after this page.
+select max_items,
+       case when state <> 'RUNNING'
+                 or exists (select 1 from kill_switches k
+                            where k.scope in ('all', 'pipeline:' || jobs.pipeline,
+                                              'source:' || cast(:source as text)))
+            then 1 else 0 end as held_back
 from   jobs
 where  id = :job_id;
 
@@ -633,15 +626,16 @@ from   jobs
 where  id = :job_id;
 
 -- name: discovering_jobs
--- Jobs with a stream to walk, of the pipelines a worker has loaded. A file's rows are ingested by a
--- process that has the file.
+-- Jobs with a stream to walk. A file that is not in the file store is read by the command that was
+-- given it.
 select distinct j.id, j.lane, j.owner_id
 from   jobs j
        join streams s on s.job_id = j.id
-where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
-       and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
+where  j.state = 'RUNNING'
+       and (j.reference is null and j.pipeline in (@each(:discovering, text))
+            or j.file_id is not null and j.pipeline in (@each(:reading, text)))
+       and s.state = 'RUNNING' and s.available_at <= @now
        and s.worker is null
-       and (:slow = 1 or s.overruns = 0)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
 
@@ -663,9 +657,8 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
-insert into workers (name, host, machine, pid, pipelines, listens, started_at, seen_at,
-                     lost_after_seconds)
-values (:name, :host, :machine, :pid, :pipelines, :listens, @now, @now, :lost_after_seconds);
+insert into workers (name, host, machine, pid, pipelines, started_at, seen_at, lost_after_seconds)
+values (:name, :host, :machine, :pid, :pipelines, @now, @now, :lost_after_seconds);
 
 -- name: see_worker
 -- A sign of life. One that was taken for lost is not.

@@ -109,12 +109,8 @@ returning key;
 delete from counters
 where  job_id = :job_id;
 
--- name: delete_outbox
-delete from outbox
-where  job_id = :job_id;
-
--- name: delete_turns
-delete from turns
+-- name: delete_nudge
+delete from nudges
 where  job_id = :job_id;
 
 -- name: delete_streams

@@ -1,21 +1,21 @@
 -- Keys of requests and messages, each taken once.
 
 -- name: take_key
--- One whose process is silent may be taken over, by the same request: its process may wake up, and
+-- One whose process was lost may be taken over, by the same request: its process may wake up, and
 -- what it makes is not the answer to another.
-insert into taken_keys (owner_id, key, fingerprint, content, at)
-values (:owner_id, :key, :fingerprint, '', @now)
+insert into taken_keys (owner_id, key, fingerprint, content, worker, at)
+values (:owner_id, :key, :fingerprint, '', :worker, @now)
 on conflict (owner_id, key) do update
-set at = excluded.at
-where taken_keys.status is null and taken_keys.made is null and taken_keys.at <= @after(-20)
+set at = excluded.at, worker = excluded.worker
+where taken_keys.status is null and taken_keys.made is null and taken_keys.worker is null
       and taken_keys.fingerprint = excluded.fingerprint
 returning key;
 
--- name: renew_key
--- Its request is still being answered.
+-- name: free_keys_of
+-- Requests that a lost process was answering.
 update taken_keys
-set    at = @now
-where  owner_id = :owner_id and key = :key and status is null and made is null;
+set    worker = null
+where  worker = :worker and worker <> '' and status is null and made is null;
 
 -- name: taken_key
 select fingerprint, content, status, body, made

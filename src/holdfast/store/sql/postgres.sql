@@ -79,24 +79,10 @@ from   jobs
 where  id = :job_id
 for no key update;
 
--- name: announce
--- A slice of a job is wanted; the relay makes its message, and is woken if it is wanted now.
-with added as (
-    insert into outbox (message_id, job_id, kind, trace, available_at, failures, created_at)
-    select @uuid, id, cast(:kind as text), trace, @after(:delay), 0, @now
-    from   jobs
-    where  id = :job_id and (cast(:kind as text) <> 'discover' or lane <> 'UPLOAD')
-    returning 1
-)
-select pg_notify('holdfast_outbox', '')
-from   added
-where  cast(:delay as double precision) <= 0;
-
 -- name: add_message
 with added as (
-    insert into outbox (message_id, job_id, kind, queue, payload, available_at, failures,
-                        created_at)
-    values (:message_id, :job_id, 'message', :queue, :payload, @after(:delay), 0, @now)
+    insert into outbox (message_id, queue, payload, available_at, failures, created_at)
+    values (:message_id, :queue, :payload, @after(:delay), 0, @now)
     returning 1
 )
 select pg_notify('holdfast_outbox', '')
@@ -106,29 +92,19 @@ where  cast(:delay as double precision) <= 0;
 -- name: send_message
 -- A message for an exchange of others, in order with the other such messages.
 with added as (
-    insert into outbox (message_id, job_id, kind, exchange, routing_key, headers, payload,
-                        available_at, failures, created_at)
-    values (coalesce(cast(:message_id as text), @uuid), 0, 'message', :exchange, :routing_key,
-            :headers, :payload, @now, 0, @now)
+    insert into outbox (message_id, exchange, routing_key, headers, payload, available_at,
+                        failures, created_at)
+    values (coalesce(cast(:message_id as text), @uuid), :exchange, :routing_key, :headers, :payload,
+            @now, 0, @now)
     returning message_id
 )
 select message_id, pg_notify('holdfast_outbox', '')
 from   added;
 
--- name: lock_due_jobs
--- The jobs whose due messages this relay takes now; one lock for each keeps their order.
-with due as materialized (
-    select distinct job_id
-    from   (select job_id from outbox where available_at <= @now
-            order by available_at limit :limit) d
-)
-select job_id
-from   due
-where  pg_try_advisory_xact_lock(hashtextextended('outbox ' || job_id, 0));
-
--- name: await_relay
--- Comes back when no relay is sending messages of the job.
-select pg_advisory_xact_lock_shared(hashtextextended('outbox ' || cast(:job_id as bigint), 0));
+-- name: hold_outbox
+-- Of several relays, one sends at a time: so messages stay in order.
+select 1
+where  pg_try_advisory_xact_lock(hashtextextended('outbox', 0));
 
 -- name: end_transactions_of
 -- A transaction that holds ranges of a lost worker and has waited for its client for seconds: the
@@ -140,12 +116,6 @@ from   ranges r
        join pg_stat_activity a on a.pid = l.pid and a.wait_event = 'ClientRead'
                                   and a.state_change < clock_timestamp() - interval '5 seconds'
 where  r.worker = :worker and l.pid <> pg_backend_pid();
-
--- name: hold_owner
--- Claims for one owner come one after the other, where owners have a limit.
-select pg_advisory_xact_lock(hashtextextended('owner ' || owner_id, 0))
-from   jobs
-where  id = :job_id;
 
 -- name: oldest_transaction
 -- For how many seconds any transaction has been open; those of other roles are seen only by a
@@ -197,11 +167,10 @@ from   enqueue_records(:pipeline, :owner, :topic, cast(cast(:inputs as text) as 
 -- Wakes workers when this transaction commits.
 select give_notice(:job_id);
 
--- name: notify_due
--- The same for items of a later time, so that a worker announces them for then. What is due after a
--- minute or more is seen by the sweeper before.
-select give_notice(:job_id)
-where  cast(cast(:run_at as text) as timestamptz) <= @after(60);
+-- name: tell_workers
+-- The same for other work, always: there are few such commits in a second.
+select pg_notify('holdfast_work', cast(job_id as text))
+from   unnest(cast(:job_ids as bigint[])) job_id;
 
 -- name: claim_arrivals
 -- A claim in one statement, of small ranges that came within the last seconds and that nobody has

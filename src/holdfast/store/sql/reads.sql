@@ -125,14 +125,7 @@ from     (select   r.pipeline, min(r.since) as since,
           group by r.job_id, r.pipeline) waiting
 group by pipeline;
 
--- name: upload_jobs
--- Jobs over stored files whose rows are not all ingested yet and are not being ingested.
-select distinct j.id, j.pipeline, j.owner_id
-from   jobs j
-       join streams s on s.job_id = j.id
-where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
-       and j.file_id is not null
-       and s.state = 'RUNNING' and s.available_at <= @now
-       and s.worker is null
-       and not exists (select 1 from kill_switches k
-                       where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
+-- name: stored_content
+select name, key, size, sha256
+from   files
+where  id = :id;

@@ -1,4 +1,4 @@
-"""Messages: outbox, inbox, the turns of jobs, dead letters of messages, and who sweeps.
+"""Messages: outbox, inbox, nudges of jobs, dead letters of messages, and who sweeps.
 
 Revision ID: 0002
 """
@@ -31,28 +31,21 @@ TABLES = """
 create table outbox (
     id           {ID},
     message_id   text not null,
-    job_id       bigint not null,
-    kind         text not null,
     queue        text,
-    payload      {BYTES},
-    trace        text,
+    payload      {BYTES} not null,
     available_at {INSTANT} not null,
     failures     integer not null,
     error        text,
     created_at   {INSTANT} not null
 );
-create index outbox_by_due on outbox (available_at, job_id);
-create index outbox_by_job on outbox (job_id, id);
+create index outbox_by_due on outbox (available_at, id);
 
-create table turns (
-    job_id     bigint not null,
-    kind       text not null,
-    message_id text,
-    sent_at    {INSTANT},
-    resent     integer not null,
-    primary key (job_id, kind)
+create table nudges (
+    job_id     bigint primary key,
+    pipeline   text not null,
+    message_id text not null,
+    seen_at    {INSTANT} not null
 ) {HOT};
-create index turns_out on turns (sent_at) where message_id is not null;
 
 create table inbox (
     message_id text primary key,
@@ -75,7 +68,6 @@ COLUMNS = (
     ("dead_letters", "queue", "text"),
     ("dead_letters", "history", "{JSON}"),
     ("jobs", "trace", "text"),
-    ("workers", "listens", "smallint not null default 0"),
 )
 
 

@@ -24,10 +24,13 @@ create table taken_keys (
     made        bigint,
     status      integer,
     body        text,
+    worker      text,
     at          {INSTANT} not null,
     primary key (owner_id, key)
 );
 create index taken_keys_by_at on taken_keys (at);
+create index taken_keys_by_worker on taken_keys (worker)
+    where worker <> '' and status is null and made is null;
 insert into taken_keys (owner_id, key, fingerprint, content, made, status, body, at)
 select user_name, key,
        case when {BLANK} > 0 then substr(fingerprint, 1, {BLANK} - 1) else fingerprint end,
@@ -37,8 +40,8 @@ select user_name, key,
        case when status is not null then body end,
        at
 from   requests;
-insert into taken_keys (owner_id, key, fingerprint, content, made, at)
-select '', message_id, type, '', 0, at
+insert into taken_keys (owner_id, key, fingerprint, content, made, worker, at)
+select '', message_id, type, '', 0, '', at
 from   inbox;
 drop table requests;
 drop table inbox

@@ -1,0 +1,112 @@
+"""The walk of `holdfast run` along its own file, which no worker has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from holdfast.engine.patience import patiently
+from holdfast.engine.record.discover import Discovery, LeasedStream, WalkParts
+from holdfast.engine.record.file_pages import file_pages
+from holdfast.engine.record.pages import Yielded
+from holdfast.engine.upkeep import every
+from holdfast.errors import DatabaseGone
+from holdfast.model import JobState, StreamState
+from holdfast.pipeline import Pipeline
+from holdfast.tables.files import TableFile
+from holdfast.tasks import end_tasks
+
+_AGAIN_SECONDS = 0.5
+_HEARTBEAT_SECONDS = 2.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """The source of every stream is this file, and nothing holds it back."""
+
+    file: TableFile
+
+    def pages(self, stream: LeasedStream) -> AsyncGenerator[Yielded]:
+        assert stream.pace is not None
+        opening = nullcontext(self.file)
+        return file_pages(opening, stream.pipeline, stream.job, stream.lease, stream.pace)
+
+    async def wait_seconds(self) -> int | None:
+        return None
+
+
+class OwnWalk:
+    """Walks the stream of a job over a file until all rows are in, the job accepts no more, or it
+    is stopped."""
+
+    def __init__(
+        self, parts: WalkParts, worker: str, file: TableFile, stopped: asyncio.Event
+    ) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._worker = worker
+        self._discovery = Discovery(parts, OwnFile(file), worker, slice_seconds=0.0)
+        self._stopped = stopped
+        self._token = ""  # of the last walk
+        self._strays: set[str] = set()
+
+    async def run(self, pipeline: Pipeline, job_id: int) -> None:
+        """The worker must be registered; here it gives signs of life."""
+        beating = every(_HEARTBEAT_SECONDS, self._beat, self._parts.log, "heartbeat")
+        living = asyncio.create_task(beating)
+        try:
+            with suppress(DatabaseGone):  # only once it is stopped
+                while not await self._patiently(partial(self._is_over, pipeline, job_id)):
+                    await self._pause(_AGAIN_SECONDS)
+        finally:
+            await end_tasks([living])
+
+    async def _beat(self) -> None:
+        """A lease whose answer was lost is in our name, and nobody walks: it is freed."""
+        held = self._held()
+        tokens = await self._store.workers.beat(self._worker, strays=self._strays - held)
+        self._strays = (tokens or set()) - self._held()
+
+    def _held(self) -> set[str]:
+        return {self._token} | self._store.ingest.in_flight
+
+    async def _is_over(self, pipeline: Pipeline, job_id: int) -> bool:
+        """Walks the stream if it is free. It is not while another process reads the same file, or
+        while the job has to wait."""
+        leased = await self._discovery.lease(pipeline, await self._store.reads.job(job_id))
+        if leased is not None:
+            self._token = leased.lease.token
+            await self._discovery.walk(leased, self._stopped.is_set, _nobody_waits)
+        return self._stopped.is_set() or not await self._has_more(job_id)
+
+    async def _has_more(self, job_id: int) -> bool:
+        job = await self._store.reads.job(job_id)
+        if job.state is not JobState.RUNNING:
+            return False
+        streams = await self._store.streams.of_job(job_id)
+        return any(stream.state == StreamState.RUNNING for stream in streams)
+
+    async def _patiently(self, action: Callable[[], Awaitable[T]]) -> T:
+        return await patiently(
+            action,
+            self._parts.log,
+            self._parts.rng,
+            give_up=self._stopped.is_set,
+            pause=self._pause,
+        )
+
+    async def _pause(self, seconds: float) -> None:
+        # Not wait_for, which may swallow a cancellation that comes with the event.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
+
+
+async def _nobody_waits() -> bool:
+    return False

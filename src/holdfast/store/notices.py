@@ -1,0 +1,15 @@
+"""Notices: a commit tells workers, on PostgreSQL, that a job has work for them.
+
+On SQLite they watch the file. Records that an application adds have a rule of their own, for many
+commits in a second: `notify_work`.
+"""
+
+from __future__ import annotations
+
+from holdfast.store.driver import Transaction
+
+
+async def tell_workers(tx: Transaction, *job_ids: int) -> None:
+    """Wakes them when this transaction commits. Without it they look, a little later."""
+    if job_ids:
+        await tx.run("tell_workers", {"job_ids": sorted(set(job_ids))})
