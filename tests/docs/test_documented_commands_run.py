@@ -206,7 +206,7 @@ class Reader:
         if words[0] != "work":
             return True
         async with self._store() as store:
-            return bool(await store.workers.live(60))
+            return bool(await store.workers.live())
 
     @asynccontextmanager
     async def _store(self) -> AsyncIterator[Store]:

@@ -7,7 +7,7 @@ import pytest
 from holdfast.cli.references import events_page
 from holdfast.extension import installed, merged_events
 from holdfast.observe.log import EVENTS as CORE_EVENTS
-from holdfast.observe.log import SLICE_FIELDS
+from holdfast.observe.log import WORK_FIELDS
 
 EVENTS = merged_events(CORE_EVENTS, installed().values())
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def mistake(call: ast.Call) -> str | None:
         return f"line {call.lineno}: the event is no literal"
     if event.value not in EVENTS:
         return f"line {call.lineno}: {event.value} is not in EVENTS"
-    allowed = {*EVENTS[event.value][1], *SLICE_FIELDS, "exc_info"}
+    allowed = {*EVENTS[event.value][1], *WORK_FIELDS, "exc_info"}
     strange = sorted({keyword.arg for keyword in call.keywords if keyword.arg} - allowed)
     return f"line {call.lineno}: {event.value} has no field {strange}" if strange else None
 

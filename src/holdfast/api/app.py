@@ -66,7 +66,7 @@ _SCAN_SECONDS = 1.0
 _SCANNERS = 3
 _COUNT_SECONDS = 30.0
 _DESCRIPTION = """Holdfast stores every record as a row before it works on it, works in small
-checkpointed slices, and can explain the state of every row. Log in with `POST /api/session`, or
+checkpointed claims, and can explain the state of every row. Log in with `POST /api/session`, or
 send `Authorization: Bearer TOKEN`."""
 
 

@@ -1,4 +1,4 @@
-"""Kill switches: stop everything, a pipeline or a source within one slice, on every host."""
+"""Kill switches: stop everything, a pipeline or a source within two seconds, on every host."""
 
 from __future__ import annotations
 

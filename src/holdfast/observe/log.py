@@ -18,8 +18,8 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.errors import UserError
 from holdfast.observe.tracing import current_trace_id
 
-#: bound once per slice, and so in every event of one
-SLICE_FIELDS = ("job_id", "pipeline", "worker")
+#: bound once per job of a worker, and so in every event about its work
+WORK_FIELDS = ("job_id", "pipeline", "worker")
 
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -34,7 +34,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.cancelled": ("A person cancelled a job.", ("by",)),
     "job.ended": ("A job has ended.", ("state",)),
     "ingest.page": ("Records and cursor were committed.", ("source", "rows", "bytes", "seconds")),
-    "items.claimed": ("A worker leased items.", ("items", "ranges")),
+    "items.claimed": ("A worker claimed items.", ("items", "ranges")),
     "items.settled": ("Outcomes were committed.", ("items", "retried", "seconds")),
     "items.released": (
         "Ranges were returned; their items do not lose an attempt.",
@@ -43,7 +43,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.failed": ("Claiming or settling failed permanently; the worker exits.", ("error",)),
     "place.failed": ("A concurrent task of a worker ended with an internal error.", ()),
     "lease.lost": (
-        "Nothing was written, because another worker holds the lease.",
+        "Nothing was written, because the worker was taken for lost and another one has the range.",
         ("range_id", "error"),
     ),
     "item.retried": ("An item failed and will be retried.", ("seq", "code", "delay")),
@@ -252,11 +252,11 @@ def _take_in_libraries(threshold: int) -> None:
 
 def reference(events: Mapping[str, tuple[str, tuple[str, ...]]]) -> str:
     """The reference page of these events, in Markdown."""
-    carried = ", ".join(f"`{field}`" for field in SLICE_FIELDS)
+    carried = ", ".join(f"`{field}`" for field in WORK_FIELDS)
     lines = [
         "# Log events",
         "",
-        "Every line has `timestamp`, `level` and `event`; one that was written in a slice, or is",
+        "Every line has `timestamp`, `level` and `event`; one that was written during work, or is",
         f"about a job or a worker, also has {carried} as far as they apply, and `trace_id` where",
         "the work belongs to a trace. Logs go to standard error, by `HOLDFAST_LOG_LEVEL` and",
         "`HOLDFAST_LOG_FORMAT`.",

@@ -46,7 +46,7 @@ async def set_switch(visit: AdminPost) -> Response:
         state = "on" if on else "off"
         return visit.go("/settings#switches", f"Kill switch {scope} was already {state}.")
     if on:
-        note = f"Kill switch {scope} is on: work stops within one slice, on every host."
+        note = f"Kill switch {scope} is on: work stops within two seconds, on every host."
         return visit.go("/settings#switches", note)
     return visit.go("/settings#switches", f"Kill switch {scope} is off: work continues.")
 

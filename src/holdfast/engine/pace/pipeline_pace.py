@@ -63,7 +63,7 @@ class PipelinePace:
         self._spacing = RetrySpacing(spacing)
         self._metrics = metrics
         self._codes: dict[str, ErrorCode] = dict(pipeline.error_codes)
-        self.running = 0  # items running now, over all slices
+        self.running = 0  # items running now, over all jobs
         self.claim_size = claim.warmup_items
 
     @property

@@ -145,7 +145,7 @@ class Execute:
         return outcome._replace(seconds=seconds, normalized=normalized, effects=effects)
 
     async def in_time(self, row: Values) -> Outcome:
-        """For a dry run; slices watch the time of all their items themselves."""
+        """For a dry run; places watch the time of all their items together."""
         try:
             async with asyncio.timeout(self.timeout):
                 return await self(row)

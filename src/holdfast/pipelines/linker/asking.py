@@ -1,9 +1,9 @@
 """Waiting for a provider.
 
 A refusal closes the gate of the host for all workers. An entry that gave up its place for every
-closed second would lose more than that second: its slice ends, its batch of look-ups is broken up,
-and both have to be put together again. So a request waits for a short closure and is sent again;
-for a long one the entry gives up its place, which uses up no attempt.
+closed second would lose more than that second: its claim goes back, its batch of look-ups is
+broken up, and both have to be put together again. So a request waits for a short closure and is
+sent again; for a long one the entry gives up its place, which uses up no attempt.
 
 A provider that cannot be reached closes its gate too, however long it is down: entries wait, and
 now and then one of them tries.
