@@ -40,12 +40,12 @@ class _Desk:
     async def commit(self, number: int) -> None:
         stream = NewStream("upload-{job}", str(number))
         job_id = await self.store.jobs.create(NewJob("noting", "one item", [stream]), "bench")
-        lease = await self.store.ingest.lease_stream(job_id, "bench", 60)
+        lease = await self.store.ingest.lease_stream(job_id, "bench")
         if lease is None:
             raise RunFailed(f"the stream of job {job_id} is not to be had")
         item = orjson.dumps({"number": number}).decode()
         page = IngestPage(items=[], next_cursor=None, end=True, inputs=[item])
-        await self.store.ingest.ingest(lease, page, "bench", 60)
+        await self.store.ingest.ingest(lease, page, "bench")
 
     async def begun_at(self, number: int) -> float:
         deadline = time.monotonic() + PATIENCE_SECONDS

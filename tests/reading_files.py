@@ -13,6 +13,7 @@ import structlog
 from holdfast.cli.composition import discover_limits, file_access, table_limits
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
+from holdfast.configuration import Settings
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.presence import present
 from holdfast.engine.record.discover import Discovery, WalkParts, WorkerSources
@@ -21,9 +22,7 @@ from holdfast.errors import DatabaseGone, NotThere
 from holdfast.files import FileAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
 from holdfast.store import Store
-from holdfast.store.admission import BacklogBounds
 from holdfast.tasks import end_tasks
 
 _LOOK_SECONDS = 0.02
@@ -99,13 +98,13 @@ class FileReader:
         sources = WorkerSources(
             reach=_nowhere,
             facilities=_nowhere,
-            backpressure=Backpressure(store, BacklogBounds(), clock, metrics),
+            backpressure=Backpressure(store, None, clock, metrics),
             tables=StoredTables(store, self._files(), table_limits(self._settings)),
             max_input_bytes=limits.max_input_bytes,
             log=log,
         )
         parts = WalkParts(store, limits, clock, system_random(), metrics, log)
-        return Discovery(parts, sources, self._name, self._settings.target_slice_seconds)
+        return Discovery(parts, sources, self._name, self._settings.claim.target_slice_seconds)
 
 
 def _nowhere(*of: object) -> Any:

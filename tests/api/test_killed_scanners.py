@@ -18,7 +18,7 @@ import pytest
 
 from tests.api.doomed_scan import STEPS
 from tests.api.server import ApiServer
-from tests.api.test_ingestion import ROWS, lose_lease, watch
+from tests.api.test_ingestion import ROWS, watch
 from tests.conftest import INCOMING
 from tests.file_stores import bucket_of
 from tests.ftp import PASSWORD, FtpFolder
@@ -85,11 +85,11 @@ async def test_file_becomes_one_job_though_its_scanner_dies(
         )  # fmt: skip
         _, errors = await doomed.communicate()
         assert doomed.returncode == -signal.SIGKILL, errors.decode()
-        await lose_lease(server)
+        await server.parts.store.workers.free_left_behind()
         # Two processes find what it left, at the same time.
         adapter = await server.parts.console.adapters.named("in")
         await asyncio.gather(*(server.parts.scans.scan(adapter) for _ in range(2)))
-        await lose_lease(server)
+        await server.parts.store.workers.free_left_behind()
         await server.parts.scans.scan(adapter)
         jobs = (await admin.get("/api/jobs")).json()["jobs"]
         assert [job["name"] for job in jobs] == ["rows.csv"]

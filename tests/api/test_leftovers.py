@@ -48,9 +48,9 @@ async def test_objects_without_a_row_are_removed_when_they_are_old(server: ApiSe
     for key in [*orphans, "pipelines/prices/own"]:
         await files.put(key, b"half", max_bytes=4)
     now = datetime.now(UTC)
-    await leftovers.clear(now, 60.0)
+    await leftovers.clear(now)
     assert set(orphans) <= set(await server.stored(""))
-    await leftovers.clear(now + timedelta(days=2), 60.0)
+    await leftovers.clear(now + timedelta(days=2))
     assert set(await server.stored("")) == {*kept, "pipelines/prices/own"}
 
 

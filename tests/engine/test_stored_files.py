@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from holdfast.cli.composition import file_access
+from holdfast.configuration import load_settings
 from holdfast.console import open_console
 from holdfast.console.files import NewFile
 from holdfast.console.why import why_not_running
@@ -20,7 +21,6 @@ from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
 from holdfast.model import JobState
 from holdfast.pipeline import pipeline
-from holdfast.settings import load_settings
 from holdfast.store import Store
 from holdfast.stored_files import UPLOADS
 from tests.engine.one_worker import until, work, working

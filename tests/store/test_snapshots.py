@@ -37,7 +37,7 @@ async def test_a_snapshot_has_every_record_whatever_comes_after_it(store: Store)
             await _add(store, 20)
             await work_off(store, job_id)
             await store.counter_rows.fold()
-            await store.leases.rescue()
+            await store.workers.free_left_behind()
         assert await _seen(backup, "select seq from items order by seq") == before
         assert await _seen(backup, LOST) == []
         assert await _seen(backup, COUNTS) == [(45, 1)]
