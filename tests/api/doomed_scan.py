@@ -21,9 +21,7 @@ from tests.api.server import PIPELINES
 
 #: What a scanner does with a file, in order; each before and after.
 OF_PLACE = ("arrivals", "fetch", "accept", "refuse")
-OF_ROWS = (
-    "lease_adapter", "renew_adapter", "see_file", "note_file", "start_job", "release_adapter",
-)  # fmt: skip
+OF_ROWS = ("lease_adapter", "see_file", "note_file", "start_job", "release_adapter")
 STEPS = [f"{when} {step}" for step in OF_PLACE + OF_ROWS for when in ("before", "after")]
 
 

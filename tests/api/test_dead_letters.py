@@ -25,7 +25,7 @@ async def kept(
 
 async def test_letter_is_shown_with_its_payload_and_its_history(server: ApiServer) -> None:
     _, letter = await kept(server, "order 1", b'{"a": 1}')
-    assert (letter["kind"], letter["state"], letter["queue"]) == ("message", "OPEN", "bulk")
+    assert (letter["kind"], letter["state"], letter["queue"]) == ("message", "OPEN", "orders")
     assert (letter["messageId"], letter["payload"]) == ("order 1", '{"a": 1}')
     assert [death["reason"] for death in letter["history"]] == ["delivery_limit"]
 

@@ -128,7 +128,9 @@ def test_nothing_is_written_after_a_job_was_stopped(fleet: Fleet, order: str) ->
 
 def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
     path = fleet.folder / "flowing.py"
-    path.write_text(FLOWING.replace("sleep(0.01)", "sleep(0.1)"))
+    path.write_text(
+        FLOWING.replace("sleep(0.05)", "sleep(0.1)").replace("sleep(0.01)", "sleep(0.2)")
+    )
     fleet.order("run", path, "--no-work", "--max-items", "10")
     # More than comes in between two looks at the backlog, of which there is one a second.
     fleet.order("resume", "1", "--max-items", "1000")

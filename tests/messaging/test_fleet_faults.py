@@ -89,7 +89,7 @@ async def test_process_that_waits_for_an_absent_broker_can_be_stopped(
 def test_broker_that_lost_its_queues_and_messages_costs_no_item(fleet: Fleet) -> None:
     relay = fleet.start_relay()
     jobs = [fleet.take_in(["sleep:0.05"] * 100, "saving") for _ in range(3)]
-    wait_until(lambda: fleet.depth("work.saving") == 3, "a nudge of each job waits")
+    wait_until(lambda: fleet.nudges("work.saving") == (3, 0), "a nudge of each job waits")
     fleet.wipe_broker()
     workers = [fleet.start_listener(**FEW_AT_ONCE) for _ in range(2)]
     fleet.wait_for_starts(30)

@@ -34,11 +34,12 @@ def ours(**body: Any) -> dict[str, Any]:
 
 
 async def _accept(scene: LinkerScene, content: Any, message_id: str = "m1") -> bool:
-    return await accept_bytes(scene, orjson.dumps(content), message_id)
+    """Where no key is set."""
+    return await accept_bytes(scene, orjson.dumps(content), message_id, key="")
 
 
-async def accept_bytes(scene: Any, payload: bytes, message_id: str) -> bool:
-    settings = load_settings({"HOLDFAST_OWNER": OWNER, "HOLDFAST_MESSAGE_KEY": KEY})
+async def accept_bytes(scene: Any, payload: bytes, message_id: str, key: str = KEY) -> bool:
+    settings = load_settings({"HOLDFAST_OWNER": OWNER, "HOLDFAST_MESSAGE_KEY": key})
     log, clock = structlog.get_logger(), SystemClock()
     tools = ConsumerTools(
         scene.pipeline, _no_flag, _no_file, clock, log, OWNER, trusting(settings, clock)
