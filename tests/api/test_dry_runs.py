@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from holdfast.pipeline import Gate
+from holdfast.store.gates import Want
 from tests.api.server import ApiServer
 from tests.store.checks import fetch
 
@@ -71,3 +74,43 @@ async def test_dry_run_changes_no_file(database_url: str, tmp_path: Path) -> Non
         assert "a/added.txt a/kept.txt<" in shown.text, "the pipeline sees what it did"
         assert [info.key async for info in files.list()] == ["a/kept.txt", "a/old.txt"]
         assert await files.read("a/kept.txt") == b"old"
+
+
+WAITING = """
+import asyncio
+from pathlib import Path
+
+from holdfast import Gate, pipeline
+
+HERE = Path(__file__).parent
+
+
+@pipeline(columns=["title"], gates=[Gate("narrow", concurrency=1)])
+async def waiting(row, ctx):
+    async with ctx.gate("narrow"):
+        (HERE / "inside").touch()
+        while not (HERE / "go").exists():
+            await asyncio.sleep(0.01)
+    return row
+"""
+
+
+async def test_dry_run_keeps_its_place_at_a_gate(database_url: str, tmp_path: Path) -> None:
+    code = tmp_path / "waiting.py"
+    code.write_text(WAITING)
+    async with ApiServer(database_url, tmp_path, references=[str(code)]) as server:
+        store = server.parts.store
+        await store.gates.declare(Gate("narrow", concurrency=1))
+        ada = await server.person("ada")
+        file = (await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})).json()
+        form = {"pipeline": "waiting", "file_id": str(file["id"])}
+        trying = asyncio.create_task(ada.post("/new/try", data=form))
+        while not (tmp_path / "inside").exists():
+            await asyncio.sleep(0.01)
+        await store.workers.free_left_behind()
+        want = Want(places=1, starts=1, horizon=1.0, slack=0.0)
+        other = await store.gates.reserve("narrow", "another worker", want)
+        assert other.reason == "all places are taken"
+        (tmp_path / "go").touch()
+        assert "oak" in (await trying).text
+        assert await fetch(store, "select 1 from gate_holds where slots > 0") == []

@@ -34,6 +34,7 @@ from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.patience import patiently
+from holdfast.engine.presence import present
 from holdfast.engine.record.discover import (
     DiscoverLimits,
     Discovery,
@@ -206,11 +207,13 @@ class Worker:
     async def trying(self, job: Job) -> AsyncIterator[Context]:
         """What a dry run of the job uses."""
         reach = self._reach(job)
-        async with on_trial(self._options.files) as self._files:
+        async with on_trial(self._options.files) as self._files, present(self._store, self._name):
+            keeping = asyncio.create_task(self._keep_gates())
             facilities = self._facilities(self._pipelines[job.pipeline], job)
             try:
                 yield Context(job, 0, 1, reach.http, reach.gates, self._log, facilities)
             finally:
+                await end_tasks([keeping])
                 self._http.close()
                 await self._leave()
 
@@ -442,12 +445,15 @@ class Worker:
             every(self._options.upkeep.heartbeat_seconds, self._heartbeat, self._log, "heartbeat"),
             every(_CONTROL_SECONDS, self._watch_controls, self._log, "controls"),
             every(_WATCH_SECONDS, self._watch_timeouts, self._log, "timeouts"),
-            every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
+            self._keep_gates(),
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
             every(_PRESSURE_SECONDS, self._measure_pressure, self._log, "pressure"),
             *self._upkeep.loops(self._clock, lambda: self._cpu > _BUSY),
         ]
+
+    async def _keep_gates(self) -> None:
+        await every(_GATE_SECONDS, self._gates.keep, self._log, "gates")
 
     async def _listen(self) -> None:
         """Of new items, within milliseconds. A worker for one job looks for them instead."""
