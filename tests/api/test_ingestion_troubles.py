@@ -14,6 +14,7 @@ import pytest
 
 from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.adapters import Adapter
+from holdfast.engine.lost_workers import this_machine
 from holdfast.files.places import folder
 from holdfast.files.places.bucket import BucketPlace
 from holdfast.files.places.contract import FileTrouble, Place, numbered
@@ -224,6 +225,10 @@ async def test_clock_that_was_set_back_stops_no_adapter(server: ApiServer, incom
     await watch(admin, str(incoming), settleSeconds=1)
     (incoming / "rows.csv").write_bytes(ROWS)
     assert (await scan(admin))["waiting"] == 1
+    scanner = await asyncio.create_subprocess_exec("true")
+    await scanner.wait()
+    workers = server.parts.store.workers
+    await workers.add_worker("killed", "host", scanner.pid, [], machine=this_machine())
     for change in (
         "update adapter_files set seen_at = @after(7200)",
         "update adapters set token = 'killed', scanned_at = null,"
