@@ -104,6 +104,16 @@ def test_lists_with_something_on_them_answer(own_site: Site, admin: httpx2.Clien
     assert "start" in admin.get("/audit").text
 
 
+def test_overview_says_that_nothing_is_processed_without_a_worker(
+    own_site: Site, admin: httpx2.Client
+) -> None:
+    """The API itself gives signs of life, as workers do."""
+    assert "No worker is running" in admin.get("/").text
+    own_site.run(own_site.parts.store.workers.add_worker("host-1", "host", 7, ["lengths"]))
+    page = admin.get("/").text
+    assert "No worker is running" not in page and "host-1" in page
+
+
 def test_dead_letter_is_shown_with_its_payload(own_site: Site, admin: httpx2.Client) -> None:
     payloads = {"order 1": b'{"title": "<b>oak</b>"}', "order 2": b"\xff\x00"}
     for message_id, payload in payloads.items():

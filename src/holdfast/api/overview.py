@@ -64,7 +64,7 @@ async def overview(person: Someone, parts: PartsOf) -> Overview:
     return Overview(
         points=[asdict(point) for point in parts.feed.points],
         backlog=backlog,
-        # Not those that only ingest a file, write an export or carry out an operation.
+        # Not those that process no items, such as the API and timers.
         workers=sum(1 for worker in live if worker["pipelines"]),
         dead_letters=sum((await reads.count_dead_letters()).values()),
         gates_closed=sum(1 for gate in await parts.store.gates.all() if gate["closed"]),

@@ -176,7 +176,7 @@ def _database(settings: Settings) -> Finding:
 
     async def ask() -> tuple[int, int]:
         async with opened_store(settings) as store:
-            live = await store.workers.live()
+            live = [worker for worker in await store.workers.live() if worker["pipelines"]]
             return len(live), len(await store.reads.kill_switches())
 
     workers, switches = run_async(ask())

@@ -50,6 +50,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     backlog = await parts.store.reads.queue_depth()
     duties = await parts.store.workers.duties()
     letters = await parts.store.reads.count_dead_letters()
+    live = (await api.workers(person, parts)).workers
     return {
         "active": active,
         "finished": finished,
@@ -57,7 +58,8 @@ async def _figures(visit: Visit) -> dict[str, Any]:
         "open": sum(depth for _, depth, _ in backlog),
         "oldest": max((age for _, _, age in backlog), default=None),
         "rate": sum(job.rate_per_second or 0 for job in active),
-        "workers": (await api.workers(person, parts)).workers,
+        # The API and timers give signs of life too, and process nothing.
+        "workers": [worker for worker in live if worker.pipelines],
         "closed": [gate for gate in (await gates.index(person, parts)).gates if gate.closed],
         "swept": duties["sweep"][1] if "sweep" in duties else None,
         "switches": await parts.store.reads.kill_switches(),
