@@ -74,10 +74,10 @@ class Settings:
 
     broker_url: str | None = setting(
         None,
-        "URL of the RabbitMQ server that carries messages between processes.",
+        "URL of the RabbitMQ server that carries messages of other programs, and messages to them.",
         kind="broker URL",
         secret=True,
-        shown="none: workers find their work in the database",
+        shown="none: no messages",
     )
     queue_prefix: str = setting(
         "holdfast",

@@ -74,6 +74,8 @@ def setting(
 def _written(value: Any, unit: str | None = None) -> str:
     if unit is not None:
         return f"{value * _PER_SECOND[unit]:g}"
+    if isinstance(value, float):
+        return str(value).removesuffix(".0")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -231,8 +233,7 @@ class Setting:
 
     def written_in(self, options: Any) -> str:
         """The same as text, in the unit in which it is set."""
-        value = self.value_in(options)
-        return str(value) if self.unit is None else _written(value, self.unit)
+        return _written(self.value_in(options), self.unit)
 
 
 def declared_by(kind: type[Any], prefix: str = PREFIX, part: str = "") -> tuple[Setting, ...]:

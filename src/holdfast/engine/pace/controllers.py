@@ -196,7 +196,7 @@ class IngestPace:
 class ClaimBounds:
     target_slice_seconds: float = setting(
         5.0,
-        "Target duration of a slice of work.",
+        "How long the items of one claim should take.",
         10,
         _HOUR_MS,
         name="WORKER_TARGET_SLICE_MS",
@@ -211,7 +211,7 @@ class ClaimBounds:
     )
     safety: float = setting(
         0.7,
-        "Share of the target slice that a claim should fill.",
+        "Share of that time that a claim should fill.",
         0.01,
         1,
         name="SAFETY_FACTOR",
