@@ -42,8 +42,6 @@ from holdfast.store.retention import Policies
 from holdfast.tables.types import TableOptions
 from holdfast.urls import default_database_url, mask_password
 
-DAY_SECONDS = 86_400
-
 
 def _worker_count() -> int:
     return min(os.cpu_count() or 1, 4)

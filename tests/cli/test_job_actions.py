@@ -107,6 +107,8 @@ def test_show_names_who_holds_the_last_items(desk: Desk) -> None:
     told = desk.show()
     assert told["why"]["kind"] == "leased by"
     assert told["why"]["text"] == told["ranges"][0]["worker"]
+    assert "Not running" not in (page := desk.succeed("show", "1"))
+    assert f"Processed by {told['why']['text']}" in page
     assert desk.statuses() == ["PROCESSING"] * 2
     assert len(desk.json("items", "1", "--status", "processing")) == 2
     stop(worker, signal.SIGTERM)

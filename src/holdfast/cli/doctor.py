@@ -93,7 +93,9 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
 
 def _check_broker(settings: Settings, pipelines: Sequence[str]) -> list[Finding]:
     if settings.broker_url is None:
-        return [Finding("broker", True, "not set; only messages of other programs, and to them, need one")]
+        return [
+            Finding("broker", True, "not set; only messages from and to other programs need one")
+        ]
     # Only here: commands that need no broker should not import it.
     from holdfast.messaging.queue_checks import check
 

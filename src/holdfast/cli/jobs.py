@@ -151,7 +151,9 @@ def _print_job(details: dict[str, Any]) -> None:
     if details["error"]:
         console.print(f"[red]{cell(details['error'])}[/]")
     why = details["why"]
-    if why is not None:
+    if why is not None and why.kind == "leased by":
+        console.print(f"Processed by {cell(why.text)}")
+    elif why is not None:
         text = reason_text(why.kind, why.text, why.until)
         console.print(f"[yellow]Not running: {text_cell(text)}[/]")
     if "problems" in details:

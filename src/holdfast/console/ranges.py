@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
-from holdfast.store.instants import parse_instant
 from holdfast.store.rows import fields_of
 
 
@@ -59,13 +58,9 @@ class RangeReads:
         rows = await self._database.fetch("latest_retry", {"job_id": job_id})
         return f"{rows[0]['error_code']}: {rows[0]['error_message']}" if rows else None
 
-    async def lease_holders(self, job_id: int) -> list[tuple[str, int, datetime | None]]:
-        """Worker, its number of ranges, and when it was last seen."""
-        rows = await self._database.fetch("lease_holders", {"job_id": job_id})
-        return [
-            (row["worker"], row["ranges"], row["seen_at"] and parse_instant(row["seen_at"]))
-            for row in rows
-        ]
+    async def lease_holders(self, job_id: int) -> list[str]:
+        """The workers that hold ranges of the job."""
+        return [row[0] for row in await self._database.fetch("lease_holders", {"job_id": job_id})]
 
 
 def _range_view(row: Row) -> RangeView:

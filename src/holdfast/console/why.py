@@ -111,11 +111,8 @@ async def _no_live_worker(console: Console, job: Job) -> Reason | None:
     return Reason("no live worker", text)
 
 
-def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:
-    if not holders:
-        return None
-    names = ", ".join(worker for worker, _, _ in holders)
-    return Reason("leased by", names)
+def _leased(holders: list[str]) -> Reason | None:
+    return Reason("leased by", ", ".join(holders)) if holders else None
 
 
 def _run(job: Job) -> str:

@@ -37,8 +37,7 @@ order by updated_at desc, seq desc
 limit    1;
 
 -- name: lease_holders
-select   r.worker, count(*) as ranges, max(w.seen_at) as seen_at
-from     ranges r left join workers w on w.name = r.worker
-where    r.job_id = :job_id and r.worker is not null
-group by r.worker
-order by r.worker;
+select distinct worker
+from     ranges
+where    job_id = :job_id and worker is not null
+order by worker;
