@@ -51,8 +51,13 @@ def test_worker_says_once_what_it_waits_for_and_what_it_does_not(
     lines = iter(worker.stderr.readline, "")
     due = next(line for line in lines if line.startswith("Waiting for job 1"))
     assert "due at 2100-01-01 00:00" in due and "all open items are due later" in due
+    alive = (
+        "insert into workers (name, host, machine, pid, pipelines, started_at, seen_at,"
+        " lost_after_seconds) values ('elsewhere', '', '', 7, '[]', @now, @now, 1000)"
+    )
     hold = "update ranges set worker = 'elsewhere', token = 'x', available_at = @now"
-    execute_at(desk.command.database_url, hold)
+    for statement in (alive, hold):
+        execute_at(desk.command.database_url, statement)
     assert "leased by" in (leased := next(lines)) and "elsewhere" in leased
     desk.succeed("pause", "1")
     rest = [line for line in lines if "job 1" in line]
