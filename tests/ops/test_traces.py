@@ -35,7 +35,7 @@ def collector() -> Iterator[Collector]:
         yield collector
 
 
-def test_a_trace_goes_from_the_making_of_a_job_to_the_slice_that_settled_it(
+def test_a_trace_goes_from_the_making_of_a_job_to_its_claims_and_settlements(
     desk: Desk, collector: Collector
 ) -> None:
     desk.write("upper.py", UPPER)
@@ -46,24 +46,23 @@ def test_a_trace_goes_from_the_making_of_a_job_to_the_slice_that_settled_it(
     desk.succeed("work", "upper.py", "--until-idle", env=worker)
 
     (created,) = collector.named("job.create")
-    slices, settles = collector.named("claim"), collector.named("settle")
+    claims, settles = collector.named("claim"), collector.named("settle")
 
     assert created.trace_id == desk.json("show", "1")["trace_id"]
     assert created.trace_id in desk.succeed("show", "1")
     assert {span.trace_id for span in collector.spans} == {created.trace_id}
     assert (created.service, created.attributes["job_id"]) == ("holdfast", 1)
-    assert {span.service for span in slices + settles} == {"a-worker"}
-    assert {span.parent_id for span in slices} == {created.span_id}
-    assert {span.parent_id for span in settles} <= {span.span_id for span in slices}
+    assert {span.service for span in claims + settles} == {"a-worker"}
+    assert {span.parent_id for span in claims + settles} == {created.span_id}
     assert sum(span.attributes["items"] for span in settles) == 30
-    assert {(s.attributes["job_id"], s.attributes["pipeline"]) for s in slices} == {(1, "upper")}
+    assert {(s.attributes["job_id"], s.attributes["pipeline"]) for s in claims} == {(1, "upper")}
 
 
 def test_discovery_is_in_the_trace_of_its_job(desk: Desk, collector: Collector) -> None:
     desk.write("finder.py", FINDER)
     desk.succeed("run", "finder.py", env={"HOLDFAST_OTLP_ENDPOINT": f"{collector.url}/v1/traces"})
     (created,) = collector.named("job.create")
-    assert {span.parent_id for span in collector.named("slice.discover")} == {created.span_id}
+    assert {span.parent_id for span in collector.named("walk")} == {created.span_id}
     assert collector.named("settle")
 
 

@@ -54,7 +54,7 @@ class WalkEnd(StrEnum):
 
     COMPLETE = "complete"
     CAPPED = "capped"
-    TIME = "time"  # the slice is over; the stream continues later
+    TIME = "time"  # its time is over; the stream continues later
     WAITING = "waiting"  # for new records, a gate, a throttling source, or after an error
     FAILED = "failed"
     LOST = "lost"  # another worker has the lease, or the job accepts no more items
@@ -190,7 +190,7 @@ class Discovery:
             await release(lease, wait, waiting_for="open items to be processed")
             return WalkEnd.WAITING
         name, worker = pipeline.name, self._worker
-        with span("slice.discover", job.trace, job_id=job.id, pipeline=name, worker=worker):
+        with span("walk", job.trace, job_id=job.id, pipeline=name, worker=worker):
             return await self._walk(stream, stopped, place_is_wanted)
 
     async def _walk(
