@@ -72,7 +72,7 @@ class Settings:
 
     broker_url: str | None = setting(
         None,
-        "URL of the RabbitMQ server that carries messages of other programs, and messages to them.",
+        "URL of the RabbitMQ server that carries messages from and to other programs.",
         kind="broker URL",
         secret=True,
         shown="none: no messages",

@@ -338,7 +338,7 @@ class Pipeline:
     schedules: Sequence[Schedule] = ()  # set by the first worker, once
     loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
-    slice_pages: int | None = None  # maximum number of pages in one slice of discovery
+    slice_pages: int | None = None  # most pages that are read of a stream at a time
     follows: bool = False  # its sources never end: no error makes it give one up
     standing: bool = False  # workers open its standing job, which accepts records at any time
     #: Its records refer to rows that its own consumers wrote, so only they add records: nobody

@@ -74,7 +74,7 @@ def work(
     """Process the running jobs of the given pipelines, all of them at once.
 
     Start it as often as you like, on every host that can reach the database. With
-    HOLDFAST_BROKER_URL set, they also follow orders of other programs.
+    HOLDFAST_BROKER_URL set, it also follows orders of other programs.
 
     With several --processes, a supervisor restarts those that die; the processes answer on the
     ports after the health port.

@@ -196,7 +196,8 @@ class IngestPace:
 class ClaimBounds:
     target_slice_seconds: float = setting(
         5.0,
-        "How long the items of one claim should take.",
+        "How long the items of one claim should take, and how long a source is read at a time while"
+        " others wait.",
         10,
         _HOUR_MS,
         name="WORKER_TARGET_SLICE_MS",
@@ -211,7 +212,7 @@ class ClaimBounds:
     )
     safety: float = setting(
         0.7,
-        "Share of that time that a claim should fill.",
+        "Share of that time that the items of a claim should fill.",
         0.01,
         1,
         name="SAFETY_FACTOR",
@@ -249,7 +250,7 @@ _LOST_ITEMS = 2.0
 class ClaimPace:
     """How many items to claim, and for how long the worker may be silent meanwhile.
 
-    claim = target slice ÷ mean item time × concurrency × safety, within its bounds, then less
+    claim = target time ÷ mean item time × concurrency × safety, within its bounds, then less
     under pressure and while errors spike. Times of failed tries count too: they hold a place.
     """
 
