@@ -130,7 +130,8 @@ def test_one_of_several_pipelines_is_chosen_by_name(desk: Desk) -> None:
 def test_no_work_only_takes_the_records_in(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 5)
-    desk.succeed("run", "upper.py", "in.csv", "--no-work")
+    said = desk.holdfast("run", "upper.py", "in.csv", "--no-work").stderr
+    assert "Process them with: holdfast work upper.py --job 1" in said
     assert desk.counters()["open"] == 5
     assert desk.reason() == "no live worker"
     desk.succeed("work", "upper.py", "--until-idle")

@@ -292,7 +292,7 @@ class JobRun:
             for note in await write_export(open_console(store), job, out, format_of(out, None)):
                 errors.print(note, markup=False)
         print_summary(job, counters, seconds, stopped)
-        self._print_next_steps(job_id, counters)
+        await self._print_next_steps(store, job, counters)
         if out is not None:
             errors.print(f"Results: {out}", markup=False)
         failed = not stopped and await self._is_unfinished(store, job)
@@ -315,15 +315,16 @@ class JobRun:
             errors.print(reason.text, markup=False)
         return False
 
-    def _print_next_steps(self, job_id: int, counters: Counters) -> None:
+    async def _print_next_steps(self, store: Store, job: Job, counters: Counters) -> None:
         if counters.error:
-            errors.print(f"See the errors with: holdfast items {job_id} --status ERROR")
+            errors.print(f"See the errors with: holdfast items {job.id} --status ERROR")
         if not self._request.work and counters.open:
-            if self._settings.broker_url is None:
-                command = f"holdfast work {path_of(self._request.reference)} --job {job_id}"
-                errors.print(f"Process them with: {command}", markup=False)
+            live = await store.workers.live()
+            if any(job.pipeline in worker["pipelines"] for worker in live):
+                errors.print(f"Workers process them; see: holdfast show {job.id}")
             else:
-                errors.print(f"The fleet's workers process them; see: holdfast show {job_id}")
+                command = f"holdfast work {path_of(self._request.reference)} --job {job.id}"
+                errors.print(f"Process them with: {command}", markup=False)
         if self._foreground.worker_deaths:
             errors.print(
                 f"Workers died {self._foreground.worker_deaths} times; their output is in "
