@@ -114,10 +114,10 @@ async def test_export_that_is_not_ready_is_a_conflict(server: ApiServer) -> None
 
 @pytest.mark.parametrize("kind", ["exports", "operations"])
 async def test_what_a_lost_process_held_is_taken_over_at_once(server: ApiServer, kind: str) -> None:
-    """Its lease would last for an hour."""
     ada = await server.person("ada")
     job = await finished(server, ada, "chair")
     store, console = server.parts.store, server.parts.console
+    before = await _live(server)
     await store.workers.add_worker("lost", "elsewhere", 1, [])
     if kind == "exports":
         made = await console.exports.add_export(NewExport("ada", job["id"], "csv", [], False))
@@ -125,12 +125,16 @@ async def test_what_a_lost_process_held_is_taken_over_at_once(server: ApiServer,
     else:
         made = await console.operations.add(NewOperation("ada", "cancel", {}, [job["id"]], 1))
         await console.operations.lease(made, "lost")
-    assert await store.workers.lose("lost", 0.0) == []
+    assert await store.workers.lose("lost", gone=True) == []
     while (await ada.get(f"/api/{kind}/{made}")).json()["state"] in ("QUEUED", "RUNNING"):
         await asyncio.sleep(0.05)
     # Whoever took it over leaves a moment after its end is shown.
-    while [worker for worker in await store.workers.live() if not worker["pipelines"]]:
+    while await _live(server) - before:
         await asyncio.sleep(0.05)
+
+
+async def _live(server: ApiServer) -> set[str]:
+    return {worker["name"] for worker in await server.parts.store.workers.live()}
 
 
 async def test_unknown_format_is_refused(server: ApiServer) -> None:
