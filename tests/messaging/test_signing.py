@@ -63,7 +63,7 @@ class Finding(Pipeline):
         return row
 
 
-async def test_copy_of_a_signed_message_starts_nothing_when_the_inbox_has_forgotten_it(
+async def test_copy_of_a_signed_message_starts_nothing_when_its_id_is_forgotten(
     store: Any,
 ) -> None:
     log = structlog.get_logger()

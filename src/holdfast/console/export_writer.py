@@ -76,13 +76,13 @@ class ExportWriter:
             written = await self._write_rows(export, job, path, tell)
             return await self._stored(path, written, tell)
 
-    async def _write_rows(self, export: Export, job: Job, path: Path, renew: _Tell) -> Written:
+    async def _write_rows(self, export: Export, job: Job, path: Path, say: _Tell) -> Written:
         rows = 0
 
         async def tell(written: int) -> None:
             nonlocal rows
             rows = written
-            await renew(written)
+            await say(written)
 
         chosen = self._chosen(export, job)
         counters = await self._console.store.reads.counters(job.id)

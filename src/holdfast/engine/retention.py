@@ -43,7 +43,7 @@ class Retention:
             if not await rows.drop_old_decisions(policies.decisions_days):
                 break
         await rows.drop_old_samples(policies.samples_days)
-        await self._store.taken_keys.forget_keys(-ago(policies.inbox_days)["ago"])
+        await self._store.taken_keys.forget_keys(-ago(policies.keys_days)["ago"])
         files, exports = await self._drop_files(), await self._drop_exports()
         audit, pruned = await self._prune_audit(), await self._prune_passes()
         if jobs or items or files or exports or audit or pruned:
@@ -118,7 +118,7 @@ class Retention:
         for what, days, query in (
             ("items of standing jobs", policies.items_days, "count_old_items"),
             ("decisions", policies.decisions_days, "count_old_decisions"),
-            ("keys", policies.inbox_days, "count_old_keys"),
+            ("keys", policies.keys_days, "count_old_keys"),
             ("audit", policies.audit_days, "count_old_audit"),
         ):
             count = 0 if days is None else await rows.count(query, **ago(days))

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from holdfast.errors import NotAllowed
 from holdfast.settings import setting
-from holdfast.store.retention import INBOX_DAYS
+from holdfast.store.retention import KEYS_DAYS
 
 ZEROS = "0" * 64
 #: By how much a sender's clock may be ahead.
@@ -35,7 +35,7 @@ class MessageTrust:
         secret=True,
         shown="none",
     )
-    memory: timedelta = timedelta(days=INBOX_DAYS)
+    memory: timedelta = timedelta(days=KEYS_DAYS)
 
     def check(self, payload: bytes, signature: str | None, owner: str | None) -> None:
         """Refuses a wrong signature, a missing one where there is a key, and an owner's name that

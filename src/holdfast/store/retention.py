@@ -19,7 +19,7 @@ _CHUNK = 1_000
 _DAY = 86_400.0
 _BY = "retention"
 #: How long keys of requests and ids of messages that were taken are known.
-INBOX_DAYS = 14.0
+KEYS_DAYS = 14.0
 
 
 def _days(name: str, help: str) -> Any:
@@ -44,7 +44,7 @@ class Policies:
     exports_days: float | None = _days("EXPORTS", "Age at which exports are deleted.")
     decisions_days: float = 90.0  # changes of the controllers
     samples_days: float = 14.0  # figures for charts
-    inbox_days: float = INBOX_DAYS
+    keys_days: float = KEYS_DAYS
 
 
 def ago(days: float) -> dict[str, Any]:
