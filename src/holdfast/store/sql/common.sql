@@ -742,8 +742,9 @@ insert into audit (actor, action, job_id, subject, detail, at)
 values (:actor, :action, cast(:job_id as bigint), :subject, :detail, @now);
 
 -- name: drop_streams_of_worker
--- A dead worker's streams are free at once.
+-- A dead worker's streams are free at once; as with ranges, what a transaction of it still locks is
+-- left for the next look.
 update streams
 set    token = null, worker = null
-where  worker = :worker
+where  id in (select id from streams where worker = :worker @skip_locked)
 returning job_id;
