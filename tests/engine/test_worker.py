@@ -11,6 +11,7 @@ import structlog
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.record.running import Look
+from holdfast.errors import DatabaseGone
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.store import Store, open_store
 from holdfast.store.enqueue import Addition, new_item
@@ -172,3 +173,41 @@ def test_looks_become_rarer_while_they_find_nothing() -> None:
     assert waits == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.5, 0.01]
     look.now()
     assert look.is_due
+
+
+async def test_worker_whose_registration_was_not_confirmed_works(database_url: str) -> None:
+    """The commit was made and its answer lost: the worker registers again."""
+    lost: list[str] = []
+
+    def lose_answer(verb: str, point: str) -> None:
+        if (verb, point) == ("add_worker", "committed") and not lost:
+            lost.append(verb)
+            raise DatabaseGone("the answer was lost")
+
+    store = await open_store(database_url, fault=lose_answer)
+    job_id = await filled_job(store, 10)
+    slow = Slow()
+    slow.go.set()
+    await work(store, slow)
+    assert lost
+    assert await _done(store, job_id) == 10
+    await store.close()
+
+
+async def test_items_that_wait_to_run_alone_are_not_held_beside_one_that_runs(
+    store: Store,
+) -> None:
+    """If it kills its worker, they would be charged for it, too."""
+    jobs = [await filled_job(store, 1) for _ in range(3)]
+    held: list[int] = []
+
+    @pipeline(name="demo")
+    async def demo(row: Any, ctx: Any) -> dict[str, Any]:
+        ranges = await fetch(store, "select job_id from ranges where worker is not null")
+        held.append(len(ranges))
+        return {}
+
+    await execute(store, "update ranges set expiries = 2")
+    await work(store, demo)
+    assert held == [1, 1, 1]
+    assert [await _done(store, job_id) for job_id in jobs] == [1, 1, 1]

@@ -269,7 +269,7 @@ class Worker:
 
     def _claim(self) -> None:
         """Begins claims, in fair order, while the worker's memory has room."""
-        if self._stop.is_set() or any(job.alone or job.is_alone for job in self._running.values()):
+        if self._stop.is_set() or any(job.alone or job.is_alone for job in self._held()):
             return
         waiting = [running for running in self._running.values() if running.wants_claim]
         while waiting and len(self._claims) < _CLAIMS:
@@ -283,13 +283,19 @@ class Worker:
             task.add_done_callback(self._claims.discard)
 
     def _start_alone(self) -> None:
-        """What must run alone waits until nothing else does. Nothing is claimed meanwhile."""
+        """What must run alone waits until nothing else is held: all that is held is charged if it
+        kills the worker. Nothing is claimed meanwhile."""
         jobs = list(self._running.values())
         alone = [running for running in jobs if running.alone]
         if not alone or self._finishing or any(running.is_alone for running in jobs):
             return
         if all(running.is_quiet() for running in jobs):
-            alone[0].start_alone()
+            chosen = self._order.choose(alone)
+            others = [running for running in alone if running is not chosen]
+            for running in others:
+                running.stop("another job's items run alone")
+            if not others:
+                chosen.start_alone()
 
     def _end_stopped(self) -> None:
         """Takes jobs out that were stopped, or of which nothing has come for some time. Their

@@ -657,8 +657,11 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
+-- Again, if the answer was lost.
 insert into workers (name, host, machine, pid, pipelines, started_at, seen_at, lost_after_seconds)
-values (:name, :host, :machine, :pid, :pipelines, @now, @now, :lost_after_seconds);
+values (:name, :host, :machine, :pid, :pipelines, @now, @now, :lost_after_seconds)
+on conflict (name) do update
+set seen_at = excluded.seen_at, stopped_at = null;
 
 -- name: see_worker
 -- A sign of life. One that was taken for lost is not.
