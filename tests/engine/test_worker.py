@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import structlog
 
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.record.running import Look
+from holdfast.engine.record.settle import FlushLimits
 from holdfast.errors import DatabaseGone
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.store import Store, open_store
@@ -211,3 +213,22 @@ async def test_items_that_wait_to_run_alone_are_not_held_beside_one_that_runs(
     await work(store, demo)
     assert held == [1, 1, 1]
     assert [await _done(store, job_id) for job_id in jobs] == [1, 1, 1]
+
+
+async def test_inputs_of_many_jobs_are_not_in_memory_together(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engine.worker._HELD_BYTES", 16)
+    monkeypatch.setattr("holdfast.engine.worker._MOST_BYTES", 64)
+    jobs = [await filled_job(store, 2) for _ in range(40)]
+    held: list[int] = []
+
+    @pipeline(name="demo", max_concurrency=1)
+    async def demo(row: Any, ctx: Any) -> dict[str, Any]:
+        ranges = await fetch(store, "select 1 from ranges where worker is not null")
+        held.append(len(ranges))
+        return {}
+
+    await work(store, demo, flush=FlushLimits(items=1))
+    assert max(held) < 20
+    assert [await _done(store, job_id) for job_id in jobs] == [2] * 40
