@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -14,11 +14,12 @@ from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.record.running import Look
 from holdfast.engine.record.settle import FlushLimits
 from holdfast.errors import DatabaseGone
+from holdfast.model import Page, Record
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.store import Store, open_store
 from holdfast.store.enqueue import Addition, new_item
 from tests.engine.one_worker import make_worker, work, working
-from tests.store.checks import assert_sound, execute, fetch, filled_job
+from tests.store.checks import assert_sound, execute, fetch, filled_job, make_job
 
 
 class HandClock(SystemClock):
@@ -232,3 +233,38 @@ async def test_inputs_of_many_jobs_are_not_in_memory_together(
     await work(store, demo, flush=FlushLimits(items=1))
     assert max(held) < 20
     assert [await _done(store, job_id) for job_id in jobs] == [2] * 40
+
+
+async def test_sources_and_items_have_the_same_time_to_end(store: Store) -> None:
+    """The item goes back uncharged though it ends only after the walk."""
+    reads, runs, walk_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Both(Pipeline):
+        name = "demo"
+
+        def fingerprint(self, source: str, options: Any) -> str:
+            return source
+
+        async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
+            yield Page([Record({"n": 1})], next_cursor=1)
+            reads.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                walk_ended.set()
+
+        async def process(self, row: Any, ctx: Any) -> Any:
+            runs.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await walk_ended.wait()
+
+    both = Both()
+    await make_job(store, "one")
+    async with working(store, both, HOLDFAST_DRAIN_SECONDS="0.1"):
+        await reads.wait()
+        await runs.wait()
+    assert [tuple(row) for row in await fetch(store, "select expiries, worker from ranges")] == [
+        (0, None)
+    ]

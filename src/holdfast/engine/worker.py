@@ -568,6 +568,7 @@ class Worker:
         """Lets what runs end within the drain time and gives back the rest, uncharged."""
         grace = self._options.drain_seconds
         self._log.info("worker.stopping", worker=self._name)
+        walks = asyncio.create_task(self._walks.drain(grace))
         for running in list(self._running.values()):
             self._end(running)
         if self._finishing:
@@ -576,7 +577,7 @@ class Worker:
             self._places_of(running.execute.pipeline).abandon(running)
         if self._finishing:
             await asyncio.wait(list(self._finishing), timeout=1.0)
-        await self._walks.drain(grace)
+        await walks
         await end_tasks(list(self._finishing))
         for places in self._places.values():
             await places.close()
