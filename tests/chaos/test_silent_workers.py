@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -12,7 +13,7 @@ import pytest
 
 from holdfast.store import Store
 from tests.chaos.scene import Scene, finish, wait_until
-from tests.store.checks import claim_one, filled_job
+from tests.store.checks import claim_one, filled_job, lease_stream, make_job
 
 
 def _done(scene: Scene, job_id: int) -> int:
@@ -56,22 +57,57 @@ async def test_items_of_a_worker_frozen_in_a_copy_run_elsewhere(
     """The server waits for the rest of the rows, and holds the ranges locked until then."""
     job_id = await filled_job(store, 5)
     held = await claim_one(store, job_id, worker="frozen")
-    connection = await asyncpg.connect(database_url)
-    copying = asyncio.create_task(_settle_for_ever(connection, held.lease.range_id))
-    async with asyncio.timeout(180):
+    async with _frozen_in_copy(database_url, _SETTLE, held.lease.range_id, "outcomes"):
         while not (freed := await store.workers.free_left_behind()):
             await asyncio.sleep(0.05)
-        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
-            await copying
     assert freed == [job_id]
     assert len((await claim_one(store, job_id, worker="next")).rows) == 5
 
 
-async def _settle_for_ever(connection: Any, range_id: int) -> None:
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_stream_of_a_worker_frozen_in_a_copy_is_read_elsewhere(
+    store: Store, database_url: str
+) -> None:
+    """Nor do its ranges wait for that."""
+    job_id, read_id = await filled_job(store, 5), await make_job(store)
+    await store.workers.add_worker("frozen", "host", 1, [])
+    await claim_one(store, job_id, worker="frozen")
+    stream = await lease_stream(store, read_id, "frozen")
+    async with _frozen_in_copy(database_url, _ADVANCE, stream.id, "items"):
+        assert await store.workers.lose("frozen", gone=True) == [job_id]
+        while await store.ingest.lease_stream(read_id, "next") is None:
+            await store.workers.free_left_behind()
+            await asyncio.sleep(0.05)
+
+
+_SETTLE = "update ranges set settled = settled + 1 where id = $1"
+_ADVANCE = "update streams set pages_count = pages_count + 1 where id = $1"
+
+
+@asynccontextmanager
+async def _frozen_in_copy(url: str, before: str, row_id: int, table: str) -> AsyncIterator[None]:
+    """Until the server ends the transaction."""
+    connection = await asyncpg.connect(url)
+    try:
+        begun = asyncio.Event()
+        copying = asyncio.create_task(_copy_for_ever(connection, before, row_id, table, begun))
+        async with asyncio.timeout(180):
+            await begun.wait()
+            yield
+            with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
+                await copying
+    finally:
+        connection.terminate()
+
+
+async def _copy_for_ever(
+    connection: Any, before: str, row_id: int, table: str, begun: asyncio.Event
+) -> None:
     async def rows() -> AsyncIterator[tuple[Any, ...]]:
+        begun.set()
         await asyncio.Event().wait()
         yield ()
 
     async with connection.transaction():
-        await connection.execute("update ranges set settled = settled + 1 where id = $1", range_id)
-        await connection.copy_records_to_table("outcomes", records=rows())
+        await connection.execute(before, row_id)
+        await connection.copy_records_to_table(table, records=rows())

@@ -77,3 +77,8 @@ def test_job_that_comes_later_is_served_next() -> None:
     order, old = FairOrder(), Job(1, Lane.UPLOAD, "ann")
     served(order, [old], 50)
     assert order.choose([old, Job(2, Lane.UPLOAD, "bob")]).job_id == 2
+
+
+def test_each_of_very_many_jobs_has_its_turn() -> None:
+    jobs = [Job(number, Lane.UPLOAD, f"owner {number}") for number in range(1, 1501)]
+    assert served(FairOrder(), jobs, 3000) == {job.job_id: 2 for job in jobs}

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import pytest
 import structlog
 
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.record.running import Look
+from holdfast.engine.record.settle import FlushLimits
+from holdfast.errors import DatabaseGone
+from holdfast.model import Page, Record
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.store import Store, open_store
 from holdfast.store.enqueue import Addition, new_item
 from tests.engine.one_worker import make_worker, work, working
-from tests.store.checks import assert_sound, execute, fetch, filled_job
+from tests.store.checks import assert_sound, execute, fetch, filled_job, make_job
 
 
 class HandClock(SystemClock):
@@ -172,3 +176,95 @@ def test_looks_become_rarer_while_they_find_nothing() -> None:
     assert waits == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.5, 0.01]
     look.now()
     assert look.is_due
+
+
+async def test_worker_whose_registration_was_not_confirmed_works(database_url: str) -> None:
+    """The commit was made and its answer lost: the worker registers again."""
+    lost: list[str] = []
+
+    def lose_answer(verb: str, point: str) -> None:
+        if (verb, point) == ("add_worker", "committed") and not lost:
+            lost.append(verb)
+            raise DatabaseGone("the answer was lost")
+
+    store = await open_store(database_url, fault=lose_answer)
+    job_id = await filled_job(store, 10)
+    slow = Slow()
+    slow.go.set()
+    await work(store, slow)
+    assert lost
+    assert await _done(store, job_id) == 10
+    await store.close()
+
+
+async def test_items_that_wait_to_run_alone_are_not_held_beside_one_that_runs(
+    store: Store,
+) -> None:
+    """If it kills its worker, they would be charged for it, too."""
+    jobs = [await filled_job(store, 1) for _ in range(3)]
+    held: list[int] = []
+
+    @pipeline(name="demo")
+    async def demo(row: Any, ctx: Any) -> dict[str, Any]:
+        ranges = await fetch(store, "select job_id from ranges where worker is not null")
+        held.append(len(ranges))
+        return {}
+
+    await execute(store, "update ranges set expiries = 2")
+    await work(store, demo)
+    assert held == [1, 1, 1]
+    assert [await _done(store, job_id) for job_id in jobs] == [1, 1, 1]
+
+
+async def test_inputs_of_many_jobs_are_not_in_memory_together(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engine.worker._HELD_BYTES", 16)
+    monkeypatch.setattr("holdfast.engine.worker._MOST_BYTES", 64)
+    jobs = [await filled_job(store, 2) for _ in range(40)]
+    held: list[int] = []
+
+    @pipeline(name="demo", max_concurrency=1)
+    async def demo(row: Any, ctx: Any) -> dict[str, Any]:
+        ranges = await fetch(store, "select 1 from ranges where worker is not null")
+        held.append(len(ranges))
+        return {}
+
+    await work(store, demo, flush=FlushLimits(items=1))
+    assert max(held) < 20
+    assert [await _done(store, job_id) for job_id in jobs] == [2] * 40
+
+
+async def test_sources_and_items_have_the_same_time_to_end(store: Store) -> None:
+    """The item goes back uncharged though it ends only after the walk."""
+    reads, runs, walk_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Both(Pipeline):
+        name = "demo"
+
+        def fingerprint(self, source: str, options: Any) -> str:
+            return source
+
+        async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
+            yield Page([Record({"n": 1})], next_cursor=1)
+            reads.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                walk_ended.set()
+
+        async def process(self, row: Any, ctx: Any) -> Any:
+            runs.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await walk_ended.wait()
+
+    both = Both()
+    await make_job(store, "one")
+    async with working(store, both, HOLDFAST_DRAIN_SECONDS="0.1"):
+        await reads.wait()
+        await runs.wait()
+    assert [tuple(row) for row in await fetch(store, "select expiries, worker from ranges")] == [
+        (0, None)
+    ]

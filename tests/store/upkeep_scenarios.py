@@ -49,8 +49,7 @@ async def _reserve(store: Store, name: str) -> None:
 
 
 async def _add_worker(store: Store, name: str) -> None:
-    if not await fetch(store, "select 1 from workers where name = :name", name=name):
-        await store.workers.add_worker(name, "host", 1, [])
+    await store.workers.add_worker(name, "host", 1, [])
 
 
 async def _set_schedule(store: Store, name: str) -> None:

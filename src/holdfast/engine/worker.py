@@ -59,7 +59,7 @@ from holdfast.http import HttpOptions
 from holdfast.model import Job, JobState, Lane, Outcome
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Context, Facilities, Pipeline, with_defaults
-from holdfast.store import Store
+from holdfast.store import DueJob, Store
 from holdfast.store.admission import JobRules
 from holdfast.store.driver import WORK_CHANNEL
 from holdfast.store.retention import Policies
@@ -73,11 +73,13 @@ _CONTROL_SECONDS = 0.5
 _WATCH_SECONDS = 0.1
 #: Claims at once; of the jobs that wait for one, the fair order chooses.
 _CLAIMS = 4
-#: Inputs that a worker holds and has not started, over all its jobs.
+#: Inputs that a worker holds and has not started, over all its jobs. Beyond that, a job of which it
+#: has none gets one, up to the most.
 _HELD_BYTES = 32 * 1024 * 1024
+_MOST_BYTES = 8 * _HELD_BYTES
 #: Between two looks, whatever is due: what is due cannot always be claimed at once.
 _LEAST_SECONDS = 0.01
-#: A job of which nothing came for so long is dropped from memory.
+#: A standing job of which nothing came for so long is dropped from memory.
 _IDLE_SECONDS = 10.0
 _PRESSURE_SECONDS = 1.0
 _BUSY = 0.7
@@ -162,8 +164,9 @@ class Worker:
         self._running_parts = self._make_running_parts()
         self._paces: dict[str, PipelinePace] = {}
         self._places: dict[str, Places] = {}
+        self._due: dict[int, DueJob] = {}  # jobs with work, at the last look, of which none is held
         self._running: dict[int, Running] = {}
-        self._finishing: dict[asyncio.Task[None], Running] = {}
+        self._finishing: dict[asyncio.Task[int], Running] = {}
         self._claims: set[asyncio.Task[None]] = set()
         self._order = FairOrder()
         self._strays: set[str] = set()  # in our name and not in our hands, at the last sign of life
@@ -228,7 +231,7 @@ class Worker:
                 return
             self._end_stopped()
             self._start_alone()
-            self._claim()
+            await self._claim()
             for places in self._places.values():
                 places.fill()
             await self._await_news()
@@ -241,22 +244,45 @@ class Worker:
             if self._options.may_run(job.job_id, job.lane)
         ]
         found = await self._walks.look()
+        known = self._due.keys()
+        self._due = {job.job_id: job for job in jobs if job.job_id not in self._running}
+        found |= bool(self._due.keys() - known)
         for job in jobs:
-            with suppress(NotThere):  # deleted since
-                found |= await self._expect_items(job.job_id)
+            if running := self._running.get(job.job_id):
+                found |= not running.expects_more
+                running.expects_more = True
         self._look.done(found)
         if jobs or found or not self._options.until_idle or not await self._all_done():
             return Found.SOME if found else Found.NOTHING
         await self._upkeep.tend_all()
         return Found.ALL_DONE
 
-    async def _expect_items(self, job_id: int) -> bool:
-        """Notes that a job has items to claim; False if that is known."""
-        running = self._running.get(job_id)
-        if running is None:
-            running = self._begin(await self._store.reads.job(job_id))
-        was_known, running.expects_more = running.expects_more, True
-        return not was_known
+    async def _claim(self) -> None:
+        """Begins claims, in fair order, while the worker's memory has room."""
+        if any(job.alone or job.is_alone for job in self._held()):
+            return
+        wanting = [running for running in self._running.values() if running.wants_claim]
+        waiting: list[Running | DueJob] = [*wanting, *self._due.values()]
+        held = sum(running.ready_bytes() for running in self._running.values())
+        room = max(1, (_HELD_BYTES - held) // _CLAIMS)
+        while waiting and held < _MOST_BYTES and len(self._claims) < _CLAIMS:
+            chosen = self._order.choose(waiting)
+            waiting.remove(chosen)
+            running = await self._begun(chosen) if isinstance(chosen, DueJob) else chosen
+            if running is None or (held >= _HELD_BYTES and running.ready) or self._stop.is_set():
+                continue
+            task = running.begin_claim(room)
+            self._claims.add(task)
+            task.add_done_callback(self._claims.discard)
+
+    async def _begun(self, due: DueJob) -> Running | None:
+        """None if the job was deleted since, or the worker is stopped."""
+        del self._due[due.job_id]
+        try:
+            job = await self._patiently(partial(self._store.reads.job, due.job_id))
+        except NotThere:
+            return None
+        return None if job is None else self._begin(job)
 
     def _begin(self, job: Job) -> Running:
         execute = self._make_execute(job)
@@ -267,38 +293,30 @@ class Worker:
         self._places_of(execute.pipeline).add(running)
         return running
 
-    def _claim(self) -> None:
-        """Begins claims, in fair order, while the worker's memory has room."""
-        if self._stop.is_set() or any(job.alone or job.is_alone for job in self._running.values()):
-            return
-        waiting = [running for running in self._running.values() if running.wants_claim]
-        while waiting and len(self._claims) < _CLAIMS:
-            chosen = self._order.choose(waiting)
-            waiting.remove(chosen)
-            left = _HELD_BYTES - sum(running.ready_bytes() for running in self._running.values())
-            if left <= 0 and chosen.ready:
-                continue
-            task = chosen.begin_claim(max(1, left))
-            self._claims.add(task)
-            task.add_done_callback(self._claims.discard)
-
     def _start_alone(self) -> None:
-        """What must run alone waits until nothing else does. Nothing is claimed meanwhile."""
+        """What must run alone waits until nothing else is held: all that is held is charged if it
+        kills the worker. Nothing is claimed meanwhile."""
         jobs = list(self._running.values())
         alone = [running for running in jobs if running.alone]
         if not alone or self._finishing or any(running.is_alone for running in jobs):
             return
         if all(running.is_quiet() for running in jobs):
-            alone[0].start_alone()
+            chosen = self._order.choose(alone)
+            others = [running for running in alone if running is not chosen]
+            for running in others:
+                running.stop("another job's items run alone")
+            if not others:
+                chosen.start_alone()
 
     def _end_stopped(self) -> None:
-        """Takes jobs out that were stopped, or of which nothing has come for some time. Their
-        slow items end while others run."""
+        """Takes jobs out that were stopped, and those of which nothing is held: a standing job
+        after some time. Slow items end while others run."""
         now = self._clock.monotonic()
         for running in list(self._running.values()):
-            if not running.is_idle:
+            if not running.is_idle or running.expects_more:
                 running.idle_since = now
-            if running.stopping or now >= running.idle_since + _IDLE_SECONDS:
+            stays = _IDLE_SECONDS if running.execute.job.standing else 0.0
+            if running.stopping or now > running.idle_since + stays:
                 self._end(running)
 
     def _end(self, running: Running) -> None:
@@ -307,12 +325,16 @@ class Worker:
         self._finishing[task] = running
         task.add_done_callback(self._finished)
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[int]) -> None:
         running = self._finishing.pop(task)
         self._places_of(running.execute.pipeline).remove(running)
-        self._look.now()
         self._news.set()
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            return
+        if task.exception() is None:
+            if task.result():
+                self._look.now()  # for what went back
+        else:
             # To continue would run the same items again and again without settling them.
             self._failure = task.exception()
             self._log.error("worker.failed", error=str(self._failure))
@@ -546,6 +568,7 @@ class Worker:
         """Lets what runs end within the drain time and gives back the rest, uncharged."""
         grace = self._options.drain_seconds
         self._log.info("worker.stopping", worker=self._name)
+        walks = asyncio.create_task(self._walks.drain(grace))
         for running in list(self._running.values()):
             self._end(running)
         if self._finishing:
@@ -554,7 +577,7 @@ class Worker:
             self._places_of(running.execute.pipeline).abandon(running)
         if self._finishing:
             await asyncio.wait(list(self._finishing), timeout=1.0)
-        await self._walks.drain(grace)
+        await walks
         await end_tasks(list(self._finishing))
         for places in self._places.values():
             await places.close()

@@ -9,7 +9,7 @@ from holdfast.engine.pace.lanes import LaneTurns
 from holdfast.model import Lane
 
 #: So many jobs and owners are remembered; those that were served longest ago are forgotten.
-_REMEMBERED = 1000
+_REMEMBERED = 100_000
 
 
 class Waiting(Protocol):

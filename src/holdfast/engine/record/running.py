@@ -84,7 +84,7 @@ class Running:
         self.ready: deque[tuple[HeldLease, Values]] = deque()
         self.running = 0
         self.stopping = ""
-        self.expects_more = False  # a claim would probably find something
+        self.expects_more = True  # a claim would probably find something
         self.idle_since = parts.clock.monotonic()
         self.look = Look(parts.clock)
         self._low = pace.claim_size // 2
@@ -272,9 +272,9 @@ class Running:
             self.stopping = why
         self._parts.news()
 
-    async def finish(self) -> None:
-        """Lets running items end, settles them and releases the rest. Raises the error that made
-        claiming or settling fail for good."""
+    async def finish(self) -> int:
+        """Lets running items end, settles them and releases the rest; returns how many ranges.
+        Raises the error that made claiming or settling fail for good."""
         self.stop("finished")
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
@@ -291,6 +291,7 @@ class Running:
             await end_tasks([self._settling])
         if self._failure is not None:
             raise self._failure
+        return count
 
     async def _settle(self) -> None:
         async for _ in self._settler.flushes():

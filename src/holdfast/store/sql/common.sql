@@ -657,8 +657,11 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
+-- Again, if the answer was lost.
 insert into workers (name, host, machine, pid, pipelines, started_at, seen_at, lost_after_seconds)
-values (:name, :host, :machine, :pid, :pipelines, @now, @now, :lost_after_seconds);
+values (:name, :host, :machine, :pid, :pipelines, @now, @now, :lost_after_seconds)
+on conflict (name) do update
+set seen_at = excluded.seen_at, stopped_at = null;
 
 -- name: see_worker
 -- A sign of life. One that was taken for lost is not.
@@ -742,8 +745,9 @@ insert into audit (actor, action, job_id, subject, detail, at)
 values (:actor, :action, cast(:job_id as bigint), :subject, :detail, @now);
 
 -- name: drop_streams_of_worker
--- A dead worker's streams are free at once.
+-- A dead worker's streams are free at once; as with ranges, what a transaction of it still locks is
+-- left for the next look.
 update streams
 set    token = null, worker = null
-where  worker = :worker
+where  id in (select id from streams where worker = :worker @skip_locked)
 returning job_id;

@@ -107,15 +107,18 @@ select 1
 where  pg_try_advisory_xact_lock(hashtextextended('outbox', 0));
 
 -- name: end_transactions_of
--- A transaction that holds ranges of a lost worker and has waited for its client for seconds: the
--- worker is frozen in it, perhaps in the middle of a COPY, which no timeout of the server ends. Its
--- locks end with it, and the next look frees what it held.
+-- A transaction that holds ranges or streams of a lost worker and has waited for its client for
+-- seconds: the worker is frozen in it, perhaps in the middle of a COPY, which no timeout of the
+-- server ends. Its locks end with it, and the next look frees what it held.
 select pg_terminate_backend(l.pid)
-from   ranges r
-       join pg_locks l on l.locktype = 'transactionid' and l.transactionid = r.xmax and l.granted
+from   (select xmax from ranges where worker = :worker
+        union
+        select xmax from streams where worker = :worker) held (writer)
+       join pg_locks l on l.locktype = 'transactionid' and l.transactionid = held.writer
+                          and l.granted
        join pg_stat_activity a on a.pid = l.pid and a.wait_event = 'ClientRead'
                                   and a.state_change < clock_timestamp() - interval '5 seconds'
-where  r.worker = :worker and l.pid <> pg_backend_pid();
+where  l.pid <> pg_backend_pid();
 
 -- name: oldest_transaction
 -- For how many seconds any transaction has been open; those of other roles are seen only by a
