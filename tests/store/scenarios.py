@@ -388,16 +388,14 @@ async def _stop_worker(store: Store, job_id: int) -> None:
 
 
 async def _lose_worker(store: Store, job_id: int) -> None:
-    if await store.workers.beat("doomed") is None:
+    if not await store.workers.beat("doomed"):
         await store.workers.add_worker("doomed", "host", 1, [])
     await store.workers.lose("doomed", gone=True)
 
 
 async def _free_strays(store: Store, job_id: int) -> None:
-    if await store.workers.beat("doomed") is None:
-        await store.workers.add_worker("doomed", "host", 1, [])
-    strays = await store.workers.beat("doomed")
-    assert await store.workers.beat("doomed", strays=strays or set()) == set()
+    await store.workers.free_strays("doomed", await store.workers.tokens_of("doomed"))
+    assert await store.workers.tokens_of("doomed") == set()
 
 
 SCENARIOS.append(Scenario("claim", _fresh, _claim_some, drains))

@@ -190,7 +190,7 @@ async def test_two_workers_never_hold_the_same_item(store: Store, other_store: S
     assert sorted(one + two) == list(range(1, 110))
 
 
-async def test_claim_whose_answer_was_lost_is_freed_by_the_next_sign_of_life(
+async def test_claim_whose_answer_was_lost_is_freed_as_a_stray(
     store: Store, database_url: str
 ) -> None:
     job_id = await filled_job(store, 4)
@@ -208,16 +208,17 @@ async def test_claim_whose_answer_was_lost_is_freed_by_the_next_sign_of_life(
             await claim(worker, job_id, 3)
         assert seqs_of(*await claim(store, job_id, worker="two")) == [4]
         assert worker.leases.in_flight == set()
-        strays = await worker.workers.beat("one")
-        assert strays is not None and len(strays) == 1
-        assert await worker.workers.beat("one", strays=strays) == set()
+        strays = await worker.workers.tokens_of("one")
+        assert len(strays) == 1
+        await worker.workers.free_strays("one", strays)
+        assert await worker.workers.tokens_of("one") == set()
         assert seqs_of(*await claim(worker, job_id)) == [1, 2, 3]
     finally:
         await worker.close()
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_new_records_whose_claim_was_not_answered_are_freed_by_a_sign_of_life(
+async def test_new_records_whose_claim_was_not_answered_are_freed_as_strays(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id, _ = await store.jobs.open(NewJob("demo", "demo", [], standing=True), "ada")
@@ -247,9 +248,8 @@ async def test_new_records_whose_claim_was_not_answered_are_freed_by_a_sign_of_l
             await take()
     assert queries == ["claim_arrivals"]
     await store.workers.add_worker("one", "host", 1, [])
-    tokens = await store.workers.beat("one") or set()
-    (stray,) = tokens - held
-    await store.workers.beat("one", strays={stray})
+    (stray,) = await store.workers.tokens_of("one") - held
+    await store.workers.free_strays("one", {stray})
     assert len({*before, *await take()}) == 4
 
 

@@ -119,14 +119,15 @@ async def test_worker_counts_as_lost_after_the_time_that_it_said(store: Store) -
     assert await store.workers.silent("observer") == []
 
 
-async def test_claim_whose_answer_was_lost_is_freed_by_the_next_sign_of_life(store: Store) -> None:
+async def test_claim_whose_answer_was_lost_is_freed_as_a_stray(store: Store) -> None:
     job_id = await filled_job(store, 3, 3)
     await store.workers.add_worker("one", "host", 1, [])
     kept = await claim_one(store, job_id, 3, "one")
     stray = await claim_one(store, job_id, 3, "one")
     tokens = {kept.lease.token, stray.lease.token}
-    assert await store.workers.beat("one") == tokens
-    assert await store.workers.beat("one", strays={stray.lease.token}) == {kept.lease.token}
+    assert await store.workers.tokens_of("one") == tokens
+    await store.workers.free_strays("one", {stray.lease.token})
+    assert await store.workers.tokens_of("one") == {kept.lease.token}
     again = await claim_one(store, job_id, 3, "two")
     assert (again.lease.lo, again.lease.expiries) == (stray.lease.lo, 0)
 

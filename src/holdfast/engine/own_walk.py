@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from holdfast.engine.hands import REST, Hands
 from holdfast.engine.patience import patiently
 from holdfast.engine.record.discover import Discovery, LeasedStream, WalkParts
 from holdfast.engine.record.file_pages import file_pages
 from holdfast.engine.record.pages import Yielded
-from holdfast.engine.upkeep import every
+from holdfast.engine.upkeep import Rested, every
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, StreamState
 from holdfast.pipeline import Pipeline
@@ -54,7 +55,8 @@ class OwnWalk:
         self._discovery = Discovery(parts, OwnFile(file), worker, slice_seconds=0.0)
         self._stopped = stopped
         self._token = ""  # of the last walk
-        self._strays: set[str] = set()
+        hands = Hands(parts.store, worker, self._held)
+        self._compare_hands = Rested(hands.compare, parts.clock, REST)
 
     async def run(self, pipeline: Pipeline, job_id: int) -> None:
         """The worker must be registered; here it gives signs of life."""
@@ -69,9 +71,8 @@ class OwnWalk:
 
     async def _beat(self) -> None:
         """A lease whose answer was lost is in our name, and nobody walks: it is freed."""
-        held = self._held()
-        tokens = await self._store.workers.beat(self._worker, strays=self._strays - held)
-        self._strays = (tokens or set()) - self._held()
+        await self._store.workers.beat(self._worker)
+        await self._compare_hands()
 
     def _held(self) -> set[str]:
         return {self._token} | self._store.ingest.in_flight

@@ -20,8 +20,7 @@ _SECONDS = 2.0
 async def present(store: Store, name: str) -> AsyncIterator[str]:
     """Registers the name: what is in it is free as soon as the process is seen to be gone, and at
     the end."""
-    machine = this_machine()
-    await store.workers.add_worker(name, socket.gethostname(), os.getpid(), [], machine=machine)
+    await _register(store, name)
     heartbeat = asyncio.create_task(_give_signs_of_life(store, name))
     try:
         yield name
@@ -31,8 +30,14 @@ async def present(store: Store, name: str) -> AsyncIterator[str]:
             await store.workers.stop_worker(name)
 
 
+async def _register(store: Store, name: str) -> None:
+    machine = this_machine()
+    await store.workers.add_worker(name, socket.gethostname(), os.getpid(), [], machine=machine)
+
+
 async def _give_signs_of_life(store: Store, name: str) -> None:
     while True:
         await asyncio.sleep(_SECONDS)
         with suppress(DatabaseGone):
-            await store.workers.beat(name)
+            if not await store.workers.beat(name):
+                await _register(store, name)  # the database was restored

@@ -45,11 +45,14 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
 
 class Rested:
     """An action that reads whole tables, which is slow while a transaction is held open for long.
-    After a slow turn it rests, so that it takes at most a tenth of the time."""
+    After each turn it rests: `rest` times as long as that took."""
 
-    def __init__(self, action: Callable[[], Awaitable[None]], clock: Clock) -> None:
+    def __init__(
+        self, action: Callable[[], Awaitable[object]], clock: Clock, rest: float = 9.0
+    ) -> None:
         self._action = action
         self._clock = clock
+        self._rest = rest
         self._rests_until = -math.inf
 
     async def __call__(self) -> None:
@@ -60,7 +63,7 @@ class Rested:
             await self._action()
         finally:
             ended = self._clock.monotonic()
-            self._rests_until = ended + _REST * (ended - started)
+            self._rests_until = ended + self._rest * (ended - started)
 
 
 class Postponed:
@@ -83,8 +86,6 @@ class Postponed:
 
 
 _POSTPONED_SECONDS = 60.0
-#: As long as an action that rests took, times this.
-_REST = 9
 #: Workers give a sign of life, and look for those that do not, this many times within the time
 #: after which one counts as lost, and at least this often.
 _HEARTBEATS = 5

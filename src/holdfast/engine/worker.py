@@ -26,6 +26,7 @@ import psutil
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
+from holdfast.engine.hands import REST, Hands
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
@@ -48,7 +49,7 @@ from holdfast.engine.record.places import Places
 from holdfast.engine.record.running import Look, Running, RunningParts
 from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.threads import Threads
-from holdfast.engine.upkeep import UpkeepLimits, every
+from holdfast.engine.upkeep import Rested, UpkeepLimits, every
 from holdfast.engine.walks import Walks
 from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
 from holdfast.errors import DatabaseGone, NotThere
@@ -169,7 +170,7 @@ class Worker:
         self._finishing: dict[asyncio.Task[int], Running] = {}
         self._claims: set[asyncio.Task[None]] = set()
         self._order = FairOrder()
-        self._strays: set[str] = set()  # in our name and not in our hands, at the last sign of life
+        self._hands = Hands(parts.store, parts.name, self._tokens)
         self._failure: BaseException | None = None
         self._pressed = 0.0
         self._cpu = 0.0
@@ -463,8 +464,11 @@ class Worker:
     # Start and end.
 
     def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
+        seconds = self._options.upkeep.heartbeat_seconds
+        compare = Rested(self._compare_hands, self._clock, REST)
         return [
-            every(self._options.upkeep.heartbeat_seconds, self._heartbeat, self._log, "heartbeat"),
+            every(seconds, self._heartbeat, self._log, "heartbeat"),
+            every(seconds, compare, self._log, "hands"),
             every(_CONTROL_SECONDS, self._watch_controls, self._log, "controls"),
             every(_WATCH_SECONDS, self._watch_timeouts, self._log, "timeouts"),
             self._keep_gates(),
@@ -545,20 +549,20 @@ class Worker:
         )
 
     async def _heartbeat(self) -> None:
-        """One sign of life. What is in the worker's name and not in its hands for two of them is
-        freed: the answer to a claim was lost. What is not in its name any more is dropped."""
+        """One sign of life."""
+        if await self._store.workers.beat(self._name, self._lost_after_seconds()):
+            return
+        # Restored: other jobs may have the numbers of those that we know.
+        await self._register()
+        for running in self._running.values():
+            running.stop("the database was restored")
+
+    async def _compare_hands(self) -> None:
+        """Drops what is not in the worker's name any more, and frees what is only there."""
         before = {token for running in self._held() for token in running.tokens()}
-        tokens = await self._store.workers.beat(
-            self._name, self._lost_after_seconds(), self._strays - self._tokens()
-        )
-        if tokens is None:  # restored: other jobs may have the numbers of those that we know
-            await self._register()
-            tokens = set()
-            for running in self._running.values():
-                running.stop("the database was restored")
+        tokens = await self._hands.compare()
         for running in self._held():
             running.drop_lost(before, tokens)
-        self._strays = tokens - self._tokens()
 
     def _lost_after_seconds(self) -> float:
         times = [pace.lost_after_seconds() for pace in self._paces.values()]

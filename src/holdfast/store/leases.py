@@ -86,7 +86,7 @@ class Leases:
         has just come before it looks at old ranges, which it may pass over for a moment; a `brief`
         one does, if nothing new is there.
 
-        If the answer is lost, the worker's next sign of life frees what this may have leased."""
+        If the answer is lost, the worker frees what this may have leased: see hands.py."""
         token = self._new_token()
         hold = {"token": token, "worker": worker}
         self.in_flight.add(token)

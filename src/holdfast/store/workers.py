@@ -45,24 +45,21 @@ class Workers:
 
     @verb(relaxed=True)
     async def beat(
-        self,
-        tx: Transaction,
-        name: str,
-        lost_after_seconds: float = LOST_AFTER_SECONDS,
-        strays: Collection[str] = (),
-    ) -> set[str] | None:
-        """One sign of life. Frees claims of these tokens, whose answers were lost; returns the
-        tokens of all that is in the worker's name now, or None when nothing is known of it: the
-        database was restored to an older state."""
+        self, tx: Transaction, name: str, lost_after_seconds: float = LOST_AFTER_SECONDS
+    ) -> bool:
+        """One sign of life; False if nothing is known of the worker: the database was restored to
+        an older state."""
         params = {"name": name, "lost_after_seconds": lost_after_seconds}
-        if not await tx.take("see_worker", params):
-            return None
-        if strays:
-            await self._free_strays(tx, name, list(strays))
-        return {row[0] for row in await tx.fetch("tokens_of_worker", {"worker": name})}
+        return bool(await tx.take("see_worker", params))
 
-    async def _free_strays(self, tx: Transaction, name: str, strays: list[str]) -> None:
-        params = {"worker": name, "tokens": strays}
+    async def tokens_of(self, name: str) -> set[str]:
+        """Those of all ranges and streams in a worker's name. Reads all open ranges."""
+        return {row[0] for row in await self._database.fetch("tokens_of_worker", {"worker": name})}
+
+    @verb
+    async def free_strays(self, tx: Transaction, name: str, strays: Collection[str]) -> None:
+        """Frees claims of these tokens, whose answers were lost."""
+        params = {"worker": name, "tokens": list(strays)}
         jobs = {row["job_id"] for row in await tx.take("give_back_claims", params)}
         await tx.run("give_back_streams", params)
         await tell_workers(tx, *jobs)

@@ -1,0 +1,29 @@
+"""Compares what is in a process's name with what is in its hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.store import Store
+
+#: A look reads all open ranges. After it, so many times as long without one.
+REST = 49.0
+
+
+class Hands:
+    def __init__(self, store: Store, name: str, held: Callable[[], set[str]]) -> None:
+        """`held`: the tokens of all claims and walks that the process has, or has sent for."""
+        self._workers = store.workers
+        self._name = name
+        self._held = held
+        self._strays: set[str] = set()
+
+    async def compare(self) -> set[str]:
+        """Frees what is in the name and not in the hands at two looks: the answer to a claim was
+        lost. Returns the tokens that are in the name."""
+        tokens = await self._workers.tokens_of(self._name)
+        strays = tokens - self._held()
+        if certain := strays & self._strays:
+            await self._workers.free_strays(self._name, certain)
+        self._strays = strays
+        return tokens
