@@ -15,7 +15,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import structlog
 
+from holdfast.engine.lost_workers import LostWorkers
 from tests.api.doomed_scan import STEPS
 from tests.api.server import ApiServer
 from tests.api.test_ingestion import ROWS, watch
@@ -85,11 +87,11 @@ async def test_file_becomes_one_job_though_its_scanner_dies(
         )  # fmt: skip
         _, errors = await doomed.communicate()
         assert doomed.returncode == -signal.SIGKILL, errors.decode()
-        await server.parts.store.workers.free_left_behind()
+        await LostWorkers(server.parts.store, "observer", structlog.get_logger()).free()
         # Two processes find what it left, at the same time.
         adapter = await server.parts.console.adapters.named("in")
         await asyncio.gather(*(server.parts.scans.scan(adapter) for _ in range(2)))
-        await server.parts.store.workers.free_left_behind()
+        await LostWorkers(server.parts.store, "observer", structlog.get_logger()).free()
         await server.parts.scans.scan(adapter)
         jobs = (await admin.get("/api/jobs")).json()["jobs"]
         assert [job["name"] for job in jobs] == ["rows.csv"]
