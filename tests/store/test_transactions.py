@@ -11,6 +11,8 @@ import pytest
 from holdfast.store import Store
 from holdfast.store.driver import Conflict, Transaction
 from holdfast.store.postgres import watch_peer
+from tests.store.checks import claim, claim_one, filled_job, seqs_of
+from tests.store.interleave import stopped
 
 POSTGRES = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 
@@ -50,6 +52,20 @@ async def cancelled_after(work: Any, moments: int) -> bool:
     task.cancel()
     await asyncio.wait([task])
     return ended
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_blocked_process_does_not_keep_others_from_writing(
+    store: Store, database_url: str
+) -> None:
+    """It is in a transaction, which is rolled back, and made again when the process is back."""
+    job_id = await filled_job(store, 6)
+    async with stopped(
+        database_url, "claim", "commit", lambda other: claim(other, job_id, 3)
+    ) as blocked:
+        mine = await claim_one(store, job_id, 3, "next")
+        theirs = await blocked.go_on()
+    assert (seqs_of(mine), seqs_of(*theirs)) == ([1, 2, 3], [4, 5, 6])
 
 
 @POSTGRES

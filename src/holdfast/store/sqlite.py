@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +36,9 @@ T = TypeVar("T")
 _READERS = 2
 _BUSY_SECONDS = 10
 _WATCH_SECONDS = 0.004
+#: A transaction without a statement for so long is rolled back: an item blocks the event loop, and
+#: other processes could not write until it ends.
+_IDLE_SECONDS = 10
 
 
 async def open_sqlite(
@@ -166,9 +170,28 @@ class _Connection:
         self._query_only = query_only
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         self._database: sqlite3.Connection | None = None
+        self._steps = 0  # beginnings and ends of statements
+        self._was_idle = False  # the transaction was rolled back because of that
+        self._closed = threading.Event()
 
     async def open(self) -> None:
         await self.call(self._open)
+        if not self._query_only:
+            threading.Thread(target=self._end_idle, name="sqlite idle", daemon=True).start()
+
+    def _end_idle(self) -> None:
+        steps, idle_seconds = 0, 0
+        while not self._closed.wait(1.0):
+            idle_seconds = idle_seconds + 1 if steps == self._steps else 0
+            steps = self._steps
+            if idle_seconds == _IDLE_SECONDS:
+                with suppress(RuntimeError):  # it is being closed
+                    self._thread.submit(self._roll_back_idle, steps)
+
+    def _roll_back_idle(self, steps: int) -> None:
+        if self._database is not None and self._database.in_transaction and steps == self._steps:
+            self._database.rollback()
+            self._was_idle = True
 
     def _open(self, _: Any) -> None:
         if not self._path.exists():
@@ -183,7 +206,19 @@ class _Connection:
             self._database.execute("pragma query_only = on")
 
     async def call(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        future = self._thread.submit(lambda: action(self._database))  # type: ignore[arg-type]
+        return await self._in_thread(partial(self._step, action))
+
+    def _step(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        if self._was_idle:
+            raise Conflict(f"the transaction was rolled back: idle for {_IDLE_SECONDS} s")
+        self._steps += 1
+        try:
+            return action(self._database)  # type: ignore[arg-type]
+        finally:
+            self._steps += 1
+
+    async def _in_thread(self, action: Callable[[], T]) -> T:
+        future = self._thread.submit(action)
         waiting = asyncio.wrap_future(future)
         try:
             return await asyncio.shield(waiting)
@@ -196,9 +231,15 @@ class _Connection:
         return await self.call(lambda database: database.execute(sql, params).fetchall())
 
     async def roll_back(self) -> None:
-        await self.call(lambda database: database.rollback())
+        await self._in_thread(self._roll_back)
+
+    def _roll_back(self) -> None:
+        self._was_idle = False
+        if self._database is not None:
+            self._database.rollback()
 
     async def close(self) -> None:
+        self._closed.set()
         if self._database is not None:
             await self.call(lambda database: database.close())
         self._thread.shutdown()
