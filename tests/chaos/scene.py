@@ -131,7 +131,7 @@ class Scene:
     def assert_saved_once(self, count: int) -> None:
         """The pipeline's own rows: one for each settled item, in the same transaction."""
         (row,) = self.fetch("select count(*), count(distinct seq) from saved")
-        assert tuple(row) == (count, count)
+        assert tuple(row) == (count, count), tuple(row)
 
     def witnessed(self) -> Counter[int]:
         """How often each item was started."""
@@ -174,5 +174,5 @@ def wait_until(
 def finish(child: Child, seconds: float = PATIENCE_SECONDS) -> str:
     """Waits for a process that must end well; returns what it said."""
     child.wait(seconds)
-    assert child.returncode == 0, child.said()
+    assert child.returncode == 0, (child.returncode, child.said())
     return child.said()
