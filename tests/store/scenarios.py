@@ -403,7 +403,7 @@ for doomed in DOOMED:
     SCENARIOS.append(Scenario("free_left_behind", doomed, _free_left_behind, drains))
     SCENARIOS.append(Scenario("stop_worker", doomed, _stop_worker, drains))
     SCENARIOS.append(Scenario("lose", doomed, _lose_worker, drains))
-    SCENARIOS.append(Scenario("beat", doomed, _free_strays, drains))
+    SCENARIOS.append(Scenario("free_strays", doomed, _free_strays, drains))
 
 
 async def _held(store: Store) -> Any:
