@@ -154,7 +154,7 @@ class Places:
                 continue
             place.overdue_at, place.timed_out, place.cancels = started + timeout, False, 0
             place.item = (held, row)
-            job.item_started()
+            job.running += 1
             self._pace.running += 1
             try:
                 outcome = await execute(row)
@@ -170,7 +170,7 @@ class Places:
             job.hand_in(held, outcome)
             if place.timed_out:
                 await _swallow_cancellation()
-            if job.has_room:
+            if len(job.ready) <= job.low and job.has_room:
                 self._news()
 
     def _ended(self, job: Running) -> None:

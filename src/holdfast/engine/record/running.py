@@ -87,7 +87,7 @@ class Running:
         self.expects_more = True  # a claim would probably find something
         self.idle_since = parts.clock.monotonic()
         self.look = Look(parts.clock)
-        self._low = pace.claim_size // 2
+        self.low = pace.claim_size // 2  # with more ready than that there is no room for a claim
         self._backlog = _BACKLOG_FLUSHES * max(parts.flush.items, pace.claim_size)
         self._claiming: asyncio.Task[None] | None = None
         self._claimed_any = False
@@ -96,8 +96,7 @@ class Running:
         self._solo: HeldLease | None = None
         self._wait_seconds = 0.0
         self._waiting_for: str | None = None
-        self._nothing_runs = asyncio.Event()
-        self._nothing_runs.set()
+        self._all_ended = asyncio.Event()  # what ran when it was stopped
         self._failure: BaseException | None = None
         settling = SettleParts(parts.store, parts.worker, parts.flush, parts.clock, parts.rng)
         self._settler = Settler(settling, execute, pace, log)
@@ -109,7 +108,7 @@ class Running:
     @property
     def has_room(self) -> bool:
         return (
-            len(self.ready) <= self._low
+            len(self.ready) <= self.low
             and self._claiming is None
             and not self.stopping
             and not self._settler.behind(self._backlog)
@@ -144,7 +143,7 @@ class Running:
     async def _claim(self, max_bytes: int) -> None:
         self._heard = False
         size = self._pace.next_claim(self._parts.pressure())
-        self._low = size // 2
+        self.low = size // 2
         self._backlog = _BACKLOG_FLUSHES * max(self._flush.items, size)
         job = self.execute.job
         worker = self._parts.worker
@@ -208,14 +207,10 @@ class Running:
     def may_start(self) -> bool:
         return bool(self.ready) and not self.stopping and not self._settler.behind(self._backlog)
 
-    def item_started(self) -> None:
-        self.running += 1
-        self._nothing_runs.clear()
-
     def item_ended(self) -> None:
         self.running -= 1
-        if not self.running:
-            self._nothing_runs.set()
+        if self.stopping and not self.running:
+            self._all_ended.set()
 
     def hand_in(self, held: HeldLease, outcome: Outcome) -> None:
         self._settler.hand_in(held, outcome)
@@ -281,7 +276,8 @@ class Running:
         self.ready.clear()
         self.alone.clear()
         try:
-            await self._nothing_runs.wait()
+            if self.running:
+                await self._all_ended.wait()
             self._settler.close()
             await asyncio.wait([self._settling])
             count = await self._settler.release(self._wait_seconds, self._waiting_for)
