@@ -84,7 +84,7 @@ async def test_places_in_flight_are_shared_by_two_workers(
 
 
 async def _keep(gates: Gates) -> None:
-    """As a worker does: what it has no use for goes back."""
+    """Gives back what is not used, as a worker does."""
     await every(0.1, gates.keep, structlog.get_logger(), "gates")
 
 

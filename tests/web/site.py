@@ -25,6 +25,7 @@ from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import worker_options
 from holdfast.configuration import load_settings
+from holdfast.engine.presence import present
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import Failed, NotFound
 from holdfast.model import ItemStatus, Outcome
@@ -209,16 +210,18 @@ class Site:
             columns=PIPELINES[pipeline].columns if pipeline in PIPELINES else (),
         )
         job_id = await store.jobs.create(new, owner)
-        stream = await lease_stream(store, job_id)
-        for start in range(0, len(titles), _PAGE):
-            part = titles[start : start + _PAGE]
-            items = [NewItem(json.dumps({"title": title})) for title in part]
-            await ingest(store, stream, items, end=start + _PAGE >= len(titles))
-        while statuses and (claims := await store.leases.claim(job_id, "one", 5000, 1 << 24, 60)):
-            for claimed in claims:
-                outcomes = [_outcome(row, statuses) for row in claimed.rows]
-                settlement = Settlement(claimed.lease, outcomes, last=True)
-                await store.outcomes.settle(job_id, "one", [settlement])
+        async with present(store, f"hand {job_id}") as hand:
+            stream = await lease_stream(store, job_id, hand)
+            for start in range(0, len(titles), _PAGE):
+                part = titles[start : start + _PAGE]
+                items = [NewItem(json.dumps({"title": title})) for title in part]
+                end = start + _PAGE >= len(titles)
+                await ingest(store, stream, items, worker=hand, end=end)
+            while statuses and (claims := await store.leases.claim(job_id, hand, 5000, 1 << 24)):
+                for claimed in claims:
+                    outcomes = [_outcome(row, statuses) for row in claimed.rows]
+                    settlement = Settlement(claimed.lease, outcomes, last=True)
+                    await store.outcomes.settle(job_id, hand, [settlement])
         await store.outcomes.complete(job_id)
         return job_id
 

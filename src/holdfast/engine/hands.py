@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from holdfast.store import Store
 
-#: A look reads all open ranges. After it, so many times as long without one.
+#: A look reads all open ranges. The pause after it is this many times as long.
 REST = 49.0
 
 

@@ -277,7 +277,7 @@ class Worker:
             task.add_done_callback(self._claims.discard)
 
     async def _begun(self, due: DueJob) -> Running | None:
-        """None if the job was deleted since, or the worker is stopped."""
+        """Begins a job; returns None if it was deleted since, or the worker is stopped."""
         del self._due[due.job_id]
         try:
             job = await self._patiently(partial(self._store.reads.job, due.job_id))

@@ -53,7 +53,7 @@ class Workers:
         return bool(await tx.take("see_worker", params))
 
     async def tokens_of(self, name: str) -> set[str]:
-        """Those of all ranges and streams in a worker's name. Reads all open ranges."""
+        """Returns those of all ranges and streams in a worker's name; reads all open ranges."""
         return {row[0] for row in await self._database.fetch("tokens_of_worker", {"worker": name})}
 
     @verb

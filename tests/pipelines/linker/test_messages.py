@@ -34,7 +34,7 @@ def ours(**body: Any) -> dict[str, Any]:
 
 
 async def _accept(scene: LinkerScene, content: Any, message_id: str = "m1") -> bool:
-    """Where no key is set."""
+    """Accepts it with no key set."""
     return await accept_bytes(scene, orjson.dumps(content), message_id, key="")
 
 
