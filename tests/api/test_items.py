@@ -55,7 +55,7 @@ async def test_open_items_come_the_longest_waiting_first(server: ApiServer) -> N
         for size in (1, 9, 30):
             found = await _walk(ada, path, statuses="PENDING", pageSize=size)
             assert [item["seq"] for item in found] == list(range(1, 31))
-    claims = await server.parts.store.leases.claim(job_id, "one", 10, 10**9, 60)
+    claims = await server.parts.store.leases.claim(job_id, "one", 10, 10**9)
     held = [row[0] for claimed in claims for row in claimed.rows]
     found = await _walk(ada, "/api/pending", statuses="PROCESSING", pageSize=3)
     assert [item["seq"] for item in found] == held

@@ -118,7 +118,7 @@ async def test_skip_leaves_alone_what_a_worker_holds(server: ApiServer) -> None:
     ada = await server.person("ada")
     job_id = (await upload(ada, "title\n" + "x\n" * 50)).json()["id"]
     await taken_in(ada, job_id)
-    await server.parts.store.leases.claim(job_id, "one", 10, 10**9, 60)
+    await server.parts.store.leases.claim(job_id, "one", 10, 10**9)
     filter = {"jobIds": [job_id], "statuses": ["PENDING"]}
     operation = await _carried_out(ada, {"kind": "skip", "filter": filter})
     assert operation["doneCount"] == 40

@@ -638,7 +638,7 @@ class SkipStep:
         """Fresh ranges, one of them too large for a step, and one of items to be tried again."""
         job_id = await filled_job(store, 2500, 3)
         await execute(store, "analyze items")  # or PostgreSQL compares each with each
-        done = await store.leases.claim(job_id, "one", 2, 10**9, 60)
+        done = await store.leases.claim(job_id, "one", 2, 10**9)
         for claimed in done:
             await settle(store, claimed, PENDING, delay=3600.0)
         return await _hold(store, "skip", job_id), job_id
