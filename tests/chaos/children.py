@@ -26,6 +26,13 @@ _CONTEXT.set_forkserver_preload(
 )
 
 
+def can_stop_in_order(pid: int) -> bool:
+    """Whether a process handles SIGTERM already. It ends one that is still starting at once."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    [caught] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")]
+    return bool(int(caught, 16) & 1 << signal.SIGTERM - 1)
+
+
 class Child:
     """A started process, with what subprocess.Popen has and the tests need."""
 
@@ -46,6 +53,10 @@ class Child:
     def send_signal(self, number: signal.Signals) -> None:
         if self._process.is_alive():
             os.kill(self.pid, number)
+
+    def can_stop_in_order(self) -> bool:
+        """Whether SIGTERM would be handled; one that has ended has nothing left to handle."""
+        return not self._process.is_alive() or can_stop_in_order(self.pid)
 
     def wait(self, timeout: float) -> int:
         self._process.join(timeout)

@@ -182,6 +182,7 @@ class Fleet(Scene):
 def stop(*processes: Child) -> list[str]:
     """SIGTERM, as a service manager sends it; each has to end well. What they said."""
     for process in processes:
+        wait_until(process.can_stop_in_order, "the process has begun")
         process.send_signal(signal.SIGTERM)
     return [finish(process) for process in processes]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from uuid import uuid4
 
 from holdfast.console import open_console
 from holdfast.console.deletion import DeletionRows
@@ -100,7 +101,7 @@ async def delete_all(store: Store, job_id: int) -> None:
 
 class _Deleted:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        return await rich_job(store, f"scope {await store.jobs.now()}")
+        return await rich_job(store, f"scope {uuid4()}")
 
     async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
         await delete_all(store, job_id)
@@ -117,7 +118,7 @@ for _verb in ("delete_items", "delete_leftovers", "finish_deletion"):
 
 async def left_behind(store: Store) -> int:
     """A standing job that is gone, to which an application added records, with keys and without."""
-    new = NewJob("demo", "demo", [], standing=True, topic=f"{await store.jobs.now()}")
+    new = NewJob("demo", "demo", [], standing=True, topic=f"{uuid4()}")
     job_id, _ = await store.jobs.open(new, "tester")
     for key in (None, f"{job_id}"):
         items = [new_item({"n": number}, key and f"{key} {number}") for number in range(3)]
@@ -143,7 +144,7 @@ class LeftBehind:
 @scenario("mark_deleting")
 class MarkedJob:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        return await rich_job(store, f"scope {await store.jobs.now()}")
+        return await rich_job(store, f"scope {uuid4()}")
 
     async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
         assert await store.deletion.mark(job_id, "tester") is JobState.DELETING
@@ -154,7 +155,7 @@ class MarkedJob:
 
 
 async def stored_file(store: Store, owner: str = "ada") -> StoredFile:
-    new = NewFile(owner, "a.csv", "upload", f"uploads/{await store.jobs.now()}", 3, "abc", {})
+    new = NewFile(owner, "a.csv", "upload", f"uploads/{uuid4()}", 3, "abc", {})
     files = open_console(store).files
     return await files.file(await files.add_file(new))
 
@@ -202,7 +203,7 @@ class DeletedExport:
 
 class _DeletedUser:
     async def prepare(store: Store) -> str:  # type: ignore[misc]
-        name = f"user {await store.jobs.now()}"
+        name = f"user {uuid4()}"
         with suppress(UnfitState):
             await open_console(store).people.add_user(name, "operator", None, "tester")
         return name
@@ -227,7 +228,7 @@ async def age(store: Store, table: str, column: str, where: str, **params: objec
 @scenario("drop_old_decisions")
 class OldDecisions:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        job_id = await rich_job(store, f"scope {await store.jobs.now()}")
+        job_id = await rich_job(store, f"scope {uuid4()}")
         await age(store, "decisions", "at", "job_id = :j", j=job_id)
         return job_id
 
@@ -242,7 +243,7 @@ class OldDecisions:
 @scenario("drop_old_samples")
 class OldSamples:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        job_id = await rich_job(store, f"scope {await store.jobs.now()}")
+        job_id = await rich_job(store, f"scope {uuid4()}")
         await execute(
             store, "update samples set bucket = bucket - 100000 where job_id = :j", j=job_id
         )
@@ -323,7 +324,7 @@ async def superseded_pass(store: Store, name: str) -> int:
 @scenario("mark_pruned")
 class PrunedPass:
     async def prepare(store: Store) -> int:  # type: ignore[misc]
-        return await superseded_pass(store, f"pass {await store.jobs.now()}")
+        return await superseded_pass(store, f"pass {uuid4()}")
 
     async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
         for superseded in await store.retention.superseded_jobs(100):
@@ -339,7 +340,7 @@ class PrunedPass:
 async def aged_standing_job(store: Store) -> int:
     """A standing job with old finished items of each status, an old one that a person decided about
     (the last) and an open one that came last of all; what failed has a dead letter."""
-    topic = f"{await store.jobs.now()}"
+    topic = f"{uuid4()}"
     new = NewJob("demo", "demo", [], standing=True, topic=topic)
     job_id, _ = await store.jobs.open(new, "tester")
     items = [new_item({"n": number}, f"{topic} {number}") for number in range(5)]

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, UserError
@@ -269,7 +270,7 @@ class LeaseStream:
 
 async def _page(store: Store) -> tuple[Any, Any, Any]:
     """Keys that are new, known, failed before; then a last page."""
-    dedupe = Dedupe(f"scope {await store.jobs.now()}")
+    dedupe = Dedupe(f"scope {uuid4()}")
     before = await lease_stream(store, await make_job(store))
     await ingest(store, before, keyed("failed"), dedupe)
     await work_off(store, before.job_id, ERROR)
@@ -284,7 +285,7 @@ async def _last_page(store: Store) -> tuple[Any, Any, Any]:
 
 
 async def _first_page(store: Store) -> tuple[Any, Any, Any]:
-    dedupe = Dedupe(f"scope {await store.jobs.now()}")
+    dedupe = Dedupe(f"scope {uuid4()}")
     stream = await lease_stream(store, await make_job(store))
     return stream, dedupe, [page_of(stream, keyed("new", "known", "failed"))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from hashlib import sha256
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
@@ -25,7 +25,7 @@ from tests.store.scenarios import drain, scenario
 @scenario("open")
 class Open:
     async def prepare(store: Store) -> str:
-        pipeline = f"standing {await store.jobs.now()}"
+        pipeline = f"standing {uuid4()}"
         await store.jobs.cancel(await make_job(store, "old", pipeline=pipeline), "tester")
         return pipeline
 
@@ -83,7 +83,7 @@ class _Enqueue:
     """Keys make a resend harmless."""
 
     async def prepare(store: Store) -> str:
-        pipeline = f"standing {await store.jobs.now()}"
+        pipeline = f"standing {uuid4()}"
         await store.jobs.open(NewJob(pipeline, pipeline, [], standing=True), "tester")
         return pipeline
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 from holdfast.model import Lane
 from holdfast.pipeline import Gate
@@ -131,7 +132,7 @@ simple_scenario("fire_schedule", _fire, *SCHEDULE, _set_schedule)
 @scenario("fire_schedule")
 class FireOnASourceWalkedBefore:
     async def prepare(store: Store) -> str:
-        source = f"walked {await store.jobs.now()}"
+        source = f"walked {uuid4()}"
         await store.jobs.cancel(await make_job(store, source), "tester")
         await _set_schedule(store, source)
         return source

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from holdfast.store import Store
+from tests.chaos.children import can_stop_in_order
+from tests.chaos.scene import wait_until
 from tests.command import HoldfastCommand
 from tests.fleet import FLEET
 from tests.pipelines.meetings.front import Front
@@ -52,6 +55,8 @@ async def test_full_backfill_by_messages_outlives_killed_workers(
             while await town.fetch("select 1 from jobs where state <> 'DONE'"):
                 await asyncio.sleep(0.1)
         for worker in workers:
+            began = partial(can_stop_in_order, worker.pid)
+            await asyncio.to_thread(wait_until, began, "the worker has begun")
             worker.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(worker.wait, 30) == 0
     finally:
