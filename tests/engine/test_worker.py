@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import orjson
 import pytest
 import structlog
 
@@ -194,6 +196,39 @@ async def test_worker_whose_registration_was_not_confirmed_works(database_url: s
     await work(store, slow)
     assert lost
     assert await _done(store, job_id) == 10
+    await store.close()
+
+
+async def test_jobs_are_begun_again_after_the_database_was_gone(database_url: str) -> None:
+    """It may be another database that is back, in which the number belongs to another job."""
+    began, go_on = threading.Event(), threading.Event()
+    beats: list[str] = []
+
+    def lose_one_beat(verb: str, point: str) -> None:
+        if point == "see_worker" and began.is_set():
+            beats.append(verb)
+            if len(beats) == 1:
+                raise DatabaseGone("for a moment")
+            go_on.set()
+
+    @pipeline(name="demo", max_concurrency=1)
+    async def demo(row: Any, ctx: Any) -> dict[str, Any]:
+        began.set()
+        await asyncio.to_thread(go_on.wait)
+        return {"by": "demo"}
+
+    @pipeline(name="other")
+    async def other(row: Any, ctx: Any) -> dict[str, Any]:
+        return {"by": "other"}
+
+    store = await open_store(database_url, fault=lose_one_beat)
+    job_id = await filled_job(store, 3)
+    async with working(store, demo, other):
+        await asyncio.to_thread(began.wait)
+        await execute(store, "update jobs set pipeline = 'other' where id = :id", id=job_id)
+        await _finished(store, job_id, 3)
+    results = await fetch(store, "select result from outcomes order by seq")
+    assert [orjson.loads(row[0])["by"] for row in results] == ["demo", "other", "other"]
     await store.close()
 
 

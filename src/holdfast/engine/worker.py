@@ -549,13 +549,20 @@ class Worker:
         )
 
     async def _heartbeat(self) -> None:
-        """One sign of life."""
-        if await self._store.workers.beat(self._name, self._lost_after_seconds()):
-            return
-        # Restored: other jobs may have the numbers of those that we know.
-        await self._register()
+        """One sign of life. A database that was gone may come back as an older one, in which other
+        jobs have the numbers of those that we know: they are begun again."""
+        try:
+            is_known = await self._store.workers.beat(self._name, self._lost_after_seconds())
+        except DatabaseGone:
+            self._stop_all("the database was gone")
+            raise
+        if not is_known:
+            await self._register()
+            self._stop_all("the database was restored")
+
+    def _stop_all(self, why: str) -> None:
         for running in self._running.values():
-            running.stop("the database was restored")
+            running.stop(why)
 
     async def _compare_hands(self) -> None:
         """Drops what is not in the worker's name any more, and frees what is only there."""
