@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
@@ -12,6 +13,8 @@ from typing import Any
 from holdfast.pipelines.posts.analysis.labels import Label, Sentiment
 from holdfast.pipelines.posts.analysis.phrases import Phrases
 from holdfast.pipelines.posts.analysis.text import Prepared, without_marks
+from holdfast.pipelines.posts.analysis.word_files import phrases_in, word_list
+from holdfast.word_lists import WordList
 
 _WINDOW = 60
 _WINDOWS = 6  # of one post
@@ -26,42 +29,34 @@ class Aspect(StrEnum):
     GENERAL = "GENERAL"
 
 
-WORDS: Mapping[Aspect, str] = {
-    Aspect.DESIGN: (
-        "design, look, looks, color, colour, style, interior, exterior, shape, packaging, screen,"
-        " material, thiết kế, kiểu dáng, ngoại hình, màu sắc, nội thất, ngoại thất, bao bì,"
-        " màn hình,"
-        " chất liệu, mẫu mã"
-    ),
-    Aspect.PERFORMANCE: (
-        "performance, speed, battery, engine, quality, power, range, software, camera, lag, taste,"
-        " hiệu năng, tốc độ, pin, động cơ, chất lượng, phần mềm, chạy, vận hành, mùi vị, hiệu suất"
-    ),
-    Aspect.PRICE: (
-        "price, cost, expensive, cheap, money, value, affordable, overpriced, discount, giá, đắt,"
-        " rẻ,"
-        " mắc, tiền, chi phí, giảm giá, khuyến mãi"
-    ),
-    Aspect.SERVICE: (
-        "service, staff, support, delivery, shipping, warranty, refund, customer, seller,"
-        " nhân viên,"
-        " phục vụ, giao hàng, bảo hành, hỗ trợ, tư vấn, chăm sóc, ship, đổi trả"
-    ),
-}
-_STOP_WORDS = frozenset(
-    str.split(
-        """
-    the a an is are was were be been and or but if then of to in on at for with from by as it
-    its this that these those i you he she we they me my your our their his her not no do does
-    did have has had will would can could should just so very too really get got one all some
-    any more most than what which who how when where why there here also about out up down im
-    dont cant its u ur là và của có không cho một các những được này đó thì mà với cũng đã đang
-    sẽ rồi ở trong ra vào lại nên nhưng hay hoặc vì do bị bởi khi nếu như thế vậy ai gì nào đâu
-    sao mình tôi em anh chị bạn nó họ chúng ta mọi người rất quá lắm cái con chiếc nha nhé ạ à
-    ơi đi đến từ trên dưới còn chỉ nữa ko k http https www com
-    """
-    )
-)
+@dataclass(frozen=True, slots=True)
+class AspectWords:
+    """The words of each aspect, and those that are never keywords."""
+
+    aspects: Mapping[Aspect, Sequence[str]]
+    stop_words: frozenset[str]
+
+    @classmethod
+    def read(cls, file: WordList) -> AspectWords:
+        groups = file.groups("aspects")
+        return cls(
+            {_aspect(file, name): phrases_in(file, "aspects", name) for name in groups},
+            frozenset(phrases_in(file, "stop_words")),
+        )
+
+
+def _aspect(file: WordList, name: str) -> Aspect:
+    try:
+        return Aspect(name)
+    except ValueError:
+        hint = f"Known are {', '.join(Aspect)}."
+        raise file.mistake(f"{name!r} is not an aspect", "aspects", name, hint=hint) from None
+
+
+@cache
+def aspect_words() -> AspectWords:
+    return AspectWords.read(word_list("aspects"))
+
 
 Judge = Callable[[str], Sentiment]
 
@@ -99,8 +94,9 @@ def _mentions(prepared: Prepared) -> Iterator[tuple[Aspect, str]]:
 
 @cache
 def _words(toneless: bool) -> Phrases[Aspect]:
-    pairs = [(word.strip(), aspect) for aspect in WORDS for word in WORDS[aspect].split(",")]
-    return Phrases((without_marks(word) if toneless else word, aspect) for word, aspect in pairs)
+    form = without_marks if toneless else str
+    aspects = aspect_words().aspects.items()
+    return Phrases((form(word), aspect) for aspect, words in aspects for word in words)
 
 
 def _described(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
@@ -122,7 +118,8 @@ def _described(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
 def keywords_of(prepared: Prepared, hashtags: Sequence[str]) -> list[str]:
     """Hashtags first, then frequent words and pairs of words."""
     words = [word for word in prepared.words if len(word) > 1 and not word.isdigit()]
-    useful = [word for word in words if word not in _STOP_WORDS]
+    stop_words = aspect_words().stop_words
+    useful = [word for word in words if word not in stop_words]
     tags = [tag.lower() for tag in hashtags]
     if len(set(words)) == len(words):  # most posts: no word and no pair is more frequent
         return list(dict.fromkeys(tags + useful))[:_KEYWORDS]
@@ -130,7 +127,7 @@ def keywords_of(prepared: Prepared, hashtags: Sequence[str]) -> list[str]:
     pairs = Counter(
         f"{first} {second}"
         for first, second in pairwise(words)
-        if first not in _STOP_WORDS and second not in _STOP_WORDS
+        if first not in stop_words and second not in stop_words
     )
     frequent = [pair for pair, count in pairs.most_common(_KEYWORDS) if count > 1]
     ranked = tags + frequent + [w for w, _ in counts.most_common(20)]

@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from holdfast.pipelines.posts.analysis.intent_phrases import (
-    CLEAR_WITHOUT_MARKS,
-    GOODS,
-    HARMLESS,
-    PHRASES,
     Intent,
-    listed,
-    phrases_of,
+    intent_phrases,
 )
 from holdfast.pipelines.posts.analysis.labels import Label, Sentiment
 from holdfast.pipelines.posts.analysis.phrases import Phrases
@@ -96,7 +91,11 @@ def _hits(words: Sequence[str], toneless: bool) -> Counter[Intent]:
 @cache
 def _phrases(toneless: bool) -> Phrases[Intent]:
     """Of posts without marks, both forms."""
-    pairs = [(phrase, intent) for intent in PHRASES for phrase in phrases_of(intent)]
+    pairs = [
+        (phrase, intent)
+        for intent, phrases in intent_phrases().of_intents.items()
+        for phrase in phrases
+    ]
     if toneless:
         pairs += [
             (bare, intent) for phrase, intent in pairs if (bare := _clear_without_marks(phrase))
@@ -106,12 +105,13 @@ def _phrases(toneless: bool) -> Phrases[Intent]:
 
 def _clear_without_marks(phrase: str) -> str | None:
     """One syllable without its marks is many words: "toi" is I, evening, dark and miserable."""
-    return without_marks(phrase) if " " in phrase or phrase in CLEAR_WITHOUT_MARKS else None
+    clear = " " in phrase or phrase in intent_phrases().clear_without_marks
+    return without_marks(phrase) if clear else None
 
 
 @cache
 def _harmless(toneless: bool) -> Phrases[None]:
-    pairs = [(phrase, None) for phrase in listed(HARMLESS)]
+    pairs = [(phrase, None) for phrase in intent_phrases().harmless]
     return Phrases(pairs + [(without_marks(phrase), None) for phrase, _ in pairs if toneless])
 
 
@@ -121,4 +121,6 @@ def _is_about_goods(words: Sequence[str], toneless: bool) -> bool:
 
 @cache
 def _goods(toneless: bool) -> Phrases[None]:
-    return Phrases((without_marks(word) if toneless else word, None) for word in listed(GOODS))
+    return Phrases(
+        (without_marks(word) if toneless else word, None) for word in intent_phrases().goods
+    )

@@ -8,27 +8,14 @@ from itertools import chain
 from math import sqrt
 from typing import Any, NamedTuple
 
-from holdfast.pipelines.posts.analysis.english_words import EMOJI as ENGLISH_EMOJI
-from holdfast.pipelines.posts.analysis.english_words import NO_FEELING
-from holdfast.pipelines.posts.analysis.english_words import PHRASES as ENGLISH_PHRASES
-from holdfast.pipelines.posts.analysis.english_words import WORDS as ENGLISH_WORDS
 from holdfast.pipelines.posts.analysis.intent_phrases import Intent, phrases_of
 from holdfast.pipelines.posts.analysis.labels import Sentiment
+from holdfast.pipelines.posts.analysis.lexicons import english_words, vietnamese_words
 from holdfast.pipelines.posts.analysis.phrases import Phrases
 from holdfast.pipelines.posts.analysis.questions import is_question
 from holdfast.pipelines.posts.analysis.syllables import is_syllable
 from holdfast.pipelines.posts.analysis.teencode import written_out
 from holdfast.pipelines.posts.analysis.text import WORD, is_toneless, without_marks, words_of
-from holdfast.pipelines.posts.analysis.vietnamese_words import (
-    AFTER,
-    BEFORE,
-    CLEAR_WITHOUT_MARKS,
-    EMOJI,
-    EMOTICONS,
-    NEGATORS,
-    TURNS,
-    WEIGHTS,
-)
 
 VERSION = "lexicon-3"
 #: Turns a sum of weights into -1 to 1, as VADER does.
@@ -78,7 +65,7 @@ def _added(compound: float, weight: float) -> float:
 @cache
 def _english_idioms() -> Phrases[float]:
     """Idioms, and the phrases by which complaints and crises are recognised."""
-    weights = dict(ENGLISH_PHRASES)
+    weights = dict(english_words().phrases)
     for intent, weight in ((Intent.COMPLAINT, -1.9), (Intent.CRISIS, -2.2)):
         for phrase in phrases_of(intent):
             if phrase.isascii() and phrase not in weights and not _has_feeling(phrase):
@@ -102,7 +89,7 @@ def _without_idioms(text: str, words: Sequence[str]) -> str:
 
 @cache
 def _feelings() -> Phrases[float]:
-    return Phrases(ENGLISH_PHRASES.items())
+    return Phrases(english_words().phrases.items())
 
 
 def _has_feeling(phrase: str) -> bool:
@@ -153,10 +140,11 @@ def _vader() -> Any:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     vader = SentimentIntensityAnalyzer()
-    vader.lexicon.update(ENGLISH_WORDS)
-    for word in NO_FEELING:
+    own = english_words()
+    vader.lexicon.update(own.words)
+    for word in own.no_feeling:
         vader.lexicon.pop(word, None)
-    vader.emojis.update(ENGLISH_EMOJI)
+    vader.emojis.update(own.emoji)
     check = vader._negation_check
 
     def check_nearby(valence: float, words: Sequence[str], start: int, at: int) -> Any:
@@ -175,8 +163,9 @@ def vietnamese(text: str) -> Sentiment:
     weights = _weights(clauses, _toneless() if toneless else _toned())
     if len(weights) == 1 and is_question(text, words, "vi", toneless):
         weights = [weights[0] * _ASKED]
-    weights += [EMOJI[letter] for letter in text if letter in EMOJI]
-    weights += [weight for emoticon, weight in EMOTICONS.items() if emoticon in text]
+    own = vietnamese_words()
+    weights += [own.emoji[letter] for letter in text if letter in own.emoji]
+    weights += [weight for emoticon, weight in own.emoticons.items() if emoticon in text]
     total = sum(weights)
     exclamations = min(text.count("!"), 4) * 0.292
     total += exclamations if total > 0 else -exclamations if total < 0 else 0.0
@@ -208,13 +197,15 @@ class _Lexicon(NamedTuple):
 
 @cache
 def _toned() -> _Lexicon:
-    return _Lexicon(*(_by_words(group) for group in (_all_weights(), BEFORE, AFTER, TURNS)))
+    own = vietnamese_words()
+    groups = (_all_weights(), own.before, own.after, own.turns)
+    return _Lexicon(*map(_by_words, groups))
 
 
 @cache
 def _all_weights() -> Mapping[str, float]:
     """With the phrases by which complaints and crises are recognised."""
-    weights = dict(WEIGHTS)
+    weights = dict(vietnamese_words().feelings)
     for intent, weight in ((Intent.COMPLAINT, -1.9), (Intent.CRISIS, -2.2)):
         for phrase in phrases_of(intent):
             if not phrase.isascii():
@@ -225,12 +216,13 @@ def _all_weights() -> Mapping[str, float]:
 @cache
 def _toneless() -> _Lexicon:
     clear = {phrase: weight for phrase, weight in _all_weights().items() if _is_clear(phrase)}
-    groups = (clear, BEFORE, AFTER, TURNS)
+    own = vietnamese_words()
+    groups = (clear, own.before, own.after, own.turns)
     return _Lexicon(*(_by_words({without_marks(p): w for p, w in g.items()}) for g in groups))
 
 
 def _is_clear(phrase: str) -> bool:
-    if " " in phrase or phrase in CLEAR_WITHOUT_MARKS:
+    if " " in phrase or phrase in vietnamese_words().clear_without_marks:
         return True
     return phrase.isascii() and not is_syllable(phrase)  # "sai" is false, Saigon, to send
 
@@ -272,7 +264,7 @@ def _with_clause(weights: list[float], words: Sequence[str], lexicon: _Lexicon) 
             continue
         weight *= _factor_before(words, at, lexicon.before)
         weight *= _longest(words, at + length, lexicon.after)[1] or 1.0
-        if NEGATORS.intersection(words[max(since, at - _NEGATOR_REACH) : at]):
+        if vietnamese_words().negators.intersection(words[max(since, at - _NEGATOR_REACH) : at]):
             weight *= _NEGATED
         weights.append(weight)
         at = since = at + length  # a negator belongs to the first word of feeling after it

@@ -3,73 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
 from holdfast.pipelines.posts.analysis.text import without_marks
-
-#: what is meant: how it is typed
-_FORMS = {
-    "không": "ko k kh kg hk hok hông hổng hem khum khôm hong hăm hôg khg kô kg0",
-    "được": "dc đc dk đk đx dx đươc đuợc dược",
-    "mọi người": "mn mng",
-    "bao nhiêu": "bn bnh bnhiu",
-    "sản phẩm": "sp",
-    "nhân viên": "nv",
-    "rồi": "r rùi rầu gòi",
-    "với": "vs vz",
-    "người": "ng ngừi",
-    "gì": "j gj zì rì",
-    "vậy": "z v zậy dậy zay vại zị dzậy",
-    "quá": "wá wa qá qa quớ quóa",
-    "làm": "lm",
-    "trước": "trc",
-    "như thế nào": "ntn",
-    "mình": "mk mik mềnh",
-    "giờ": "h",
-    "bao giờ": "bh",
-    "sử dụng": "sd sdung",
-    "điện thoại": "đt",
-    "số điện thoại": "sđt sdt",
-    "thích": "thik thjk thix",
-    "yêu": "iu iêu",
-    "biết": "bít bik bjt",
-    "buồn": "bùn",
-    "inbox": "ib inb ibx",
-    "trả lời": "rep reply trl tl",
-    "cũng": "cg cx",
-    "nhưng": "nhg nhưg",
-    "nhưng mà": "nhma nma",
-    "bình thường": "bthg bth btg",
-    "luôn": "lun",
-    "vãi": "vl vcl vkl",
-    "thôi": "hoi thoy thui",
-    "phải": "fải",
-    "phí": "fí",
-    "nhắn tin": "nt",
-    "nữa": "nx",
-    "cảm ơn": "tks thks thanks thank",
-    "khuyến mãi": "km",
-    "thất vọng": "tv",
-}
-#: Without marks these are also other words: "hong" is to break.
-_OTHER_WORDS = frozenset(("hong", "hoi", "thui", "lun"))
+from holdfast.pipelines.posts.analysis.word_files import phrases_in, word_list
+from holdfast.word_lists import WordList
 
 
-def _by_form() -> dict[str, tuple[str, ...]]:
-    return {form: tuple(meant.split()) for meant, forms in _FORMS.items() for form in forms.split()}
+@dataclass(frozen=True, slots=True)
+class Teencode:
+    """The words that each short form means. Some forms without marks are also other words."""
+
+    meanings: Mapping[str, tuple[str, ...]]
+    other_words: frozenset[str]
+
+    @classmethod
+    def read(cls, file: WordList) -> Teencode:
+        meanings: dict[str, tuple[str, ...]] = {}
+        for meaning in file.groups("forms"):
+            for form in phrases_in(file, "forms", meaning):
+                if form in meanings:
+                    message = f"{form!r} is a form of {' '.join(meanings[form])!r} too"
+                    raise file.mistake(message, "forms", meaning, word=form)
+                meanings[form] = tuple(meaning.split())
+        return cls(meanings, frozenset(phrases_in(file, "other_words_without_marks")))
 
 
-_TONED: Mapping[str, tuple[str, ...]] = _by_form()
-_TONELESS: Mapping[str, tuple[str, ...]] = {
-    form: tuple(map(without_marks, meant))
-    for form, meant in _TONED.items()
-    if form.isascii() and form not in _OTHER_WORDS
-}
+@cache
+def _forms(toneless: bool) -> Mapping[str, tuple[str, ...]]:
+    known = Teencode.read(word_list("teencode"))
+    if not toneless:
+        return known.meanings
+    return {
+        form: tuple(map(without_marks, words))
+        for form, words in known.meanings.items()
+        if form.isascii() and form not in known.other_words
+    }
 
 
 def written_out(words: Sequence[str], toneless: bool) -> tuple[str, ...]:
     """The words that are meant."""
-    forms = _TONELESS if toneless else _TONED
+    forms = _forms(toneless)
     if forms.keys().isdisjoint(words) and not any(map(_is_drawn_out, words)):
         return tuple(words)
     spoken = (_without_runs(word) if _is_drawn_out(word) else word for word in words)

@@ -11,7 +11,9 @@ from functools import cache, lru_cache
 from typing import Any
 
 from holdfast.pipelines.posts.analysis.syllables import is_syllable
+from holdfast.pipelines.posts.analysis.word_files import phrases_in, word_list
 from holdfast.text_forms import normal_form
+from holdfast.word_lists import WordList
 
 LONGEST = 5_000  # characters that are analysed
 WORD = re.compile(r"[^\W_]+")
@@ -19,31 +21,32 @@ _LONG_RUN = re.compile(r"([^\W_])\1{6}")
 _VIETNAMESE = frozenset("ăâđêôơưàảãáạằẳẵắặầẩẫấậèẻẽéẹềểễếệìỉĩíịòỏõóọồổỗốộờởỡớợùủũúụừửữứựỳỷỹýỵ")
 #: Letters that hardly any other language has.
 _ONLY_VIETNAMESE = frozenset("ăđơưảạằẳẵắặầẩẫấậẻẽẹềểễếệỉĩịỏọồổỗốộờởỡớợủũụừửữứựỳỷỹỵ")
-#: Frequent in English and in no other language that posts are written in.
-_ENGLISH_WORDS = frozenset(
-    str.split(
-        """
-    the is are were and of it this that you my we they she not for with have has had does did been
-    but just very what how when why your their its from can would should could if about more than
-    there here any some yes really who which where because only never still after before our us
-    them his her into over out got get dont im its too now please buy good great love best new
-    these those always again everyone someone nothing something until while anyone nice bad awesome
-    excellent terrible worst amazing trash cheap thanks thank phone free first want need looks
-    """
-    )
-)
-#: What people type in Vietnamese that is not a syllable.
-_TONELESS_WORDS = frozenset(
-    str.split("ko k kh dc dk mn mng ib inb sp nv shop ad sdt zalo ship vs ntn trc bn j z v r h app")
-)
-_INVITATIONS = (
-    "follow me", "follow back", "f4f", "link in bio", "inbox me", "dm me", "check inbox", "zalo",
-    "telegram", "whatsapp", "kiem tien", "kiếm tiền", "viec nhe luong cao", "việc nhẹ lương cao",
-    "click link", "bấm link", "nhấn link", "join now", "earn money",
-)  # fmt: skip
 _MANY_HASHTAGS = 15
 #: Share of the words of a post; of English posts, half at most.
 _SYLLABLES = 0.62
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageWords:
+    """`english` words are frequent in no other language that posts are written in;
+    `typed_vietnamese` ones are no syllables; `invitations` are what spam asks its readers to do."""
+
+    english: frozenset[str]
+    typed_vietnamese: frozenset[str]
+    invitations: Sequence[str]
+
+    @classmethod
+    def read(cls, file: WordList) -> LanguageWords:
+        return cls(
+            frozenset(phrases_in(file, "english")),
+            frozenset(phrases_in(file, "typed_vietnamese")),
+            phrases_in(file, "invitations"),
+        )
+
+
+@cache
+def _known() -> LanguageWords:
+    return LanguageWords.read(word_list("languages"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ def language_of(text: str, words: Sequence[str], hint: str | None = None) -> str
     ascii_only = text.isascii()
     if not ascii_only and _is_vietnamese(text.lower(), letters):
         return "vi"
-    english = sum(map(_ENGLISH_WORDS.__contains__, words))
+    english = sum(map(_known().english.__contains__, words))
     if not is_toneless(text):
         words = [without_marks(word) for word in words]
     if _reads_as_vietnamese(words, english):
@@ -131,9 +134,10 @@ def is_toneless(text: str) -> bool:
 
 def _reads_as_vietnamese(words: Sequence[str], english: int) -> bool:
     """By the form of the words, most of which are Vietnamese syllables."""
+    known = _known()
     spoken = [word for word in words if not word.isdigit()]
     fitting = sum(
-        (word in _TONELESS_WORDS or is_syllable(word)) and word not in _ENGLISH_WORDS
+        (word in known.typed_vietnamese or is_syllable(word)) and word not in known.english
         for word in spoken
     )
     return fitting > english and fitting >= max(2, len(spoken) * _SYLLABLES)
@@ -178,7 +182,7 @@ def _stated(hint: str | None) -> str | None:
 def _spam_signals(text: str, words: Sequence[str], hashtags: Sequence[str]) -> list[str]:
     signals = []
     line = f" {' '.join(words)} "
-    if any(f" {phrase} " in line for phrase in _INVITATIONS):
+    if any(f" {phrase} " in line for phrase in _known().invitations):
         signals.append("invitation")
     if text.count("http://") + text.count("https://") >= 2:
         signals.append("links")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.errors import UserError
 from holdfast.pipelines.posts.analysis.intent import intent_of, with_feeling
-from holdfast.pipelines.posts.analysis.intent_phrases import PHRASES, Intent
+from holdfast.pipelines.posts.analysis.intent_phrases import Intent, intent_phrases
 from holdfast.pipelines.posts.analysis.labels import Label, Sentiment
 from holdfast.pipelines.posts.analysis.sentiment import models
 from holdfast.pipelines.posts.analysis.text import Prepared, prepare, words_of
@@ -157,7 +157,8 @@ def counted_intent(post: Labelled) -> str:
     """The intent whose phrases share the most words with the post, without an order."""
     words = set(words_of(post.text))
     counts = {
-        intent: len(words.intersection(words_of(phrases))) for intent, phrases in PHRASES.items()
+        intent: len(words.intersection(words_of(" ".join(phrases))))
+        for intent, phrases in intent_phrases().of_intents.items()
     }
     best = max(counts, key=lambda intent: counts[intent])
     return str(best if counts[best] > 1 else Intent.DISCUSSION)
