@@ -22,6 +22,9 @@ good, nice
 [colors]
 red = "scarlet, crimson"
 "dark red" = "wine"
+
+[limits]
+percent = 30
 """
 
 
@@ -38,7 +41,11 @@ def test_words_groups_and_weights_are_read_in_the_order_of_the_file(tmp_path: Pa
     assert words.groups("colors") == {"red": ["scarlet", "crimson"], "dark red": ["wine"]}
     assert words.weights("weights") == {"good": 2.5, "very good": 2.5, "nice": 2.5, "bad": -1.0}
     assert words.text("colors", "red") == "scarlet, crimson"
-    assert list(words.texts("colors")) == ["red", "dark red"]
+    assert words.texts("colors") == {"red": "scarlet, crimson", "dark red": "wine"}
+    assert words.names("colors") == ["red", "dark red"]
+    assert words.by_word("colors") == {"scarlet": "red", "crimson": "red", "wine": "dark red"}
+    assert words.names() == ["greetings", "weights", "colors", "limits"]
+    assert words.number("limits", "percent") == 30
 
 
 @pytest.mark.parametrize(
@@ -64,7 +71,11 @@ def test_mistake_is_said_with_file_and_line(
     ("text", "line", "message"),
     [
         ('[weights]\n"1.5" = "good"\nhigh = "best"\n', 3, "'high' is not a number"),
-        ('[weights]\n"1" = "good, best"\n\n"2" = "best"\n', 4, "weights has 'best' twice"),
+        (
+            '[weights]\n"1" = "good, best"\n\n"2" = "best"\n',
+            4,
+            "'best' is in two lists of weights",
+        ),
     ],
 )
 def test_weight_that_is_wrong_is_said_with_file_and_line(
@@ -72,7 +83,7 @@ def test_weight_that_is_wrong_is_said_with_file_and_line(
 ) -> None:
     with pytest.raises(InputError) as caught:
         _list(tmp_path, text).weights("weights")
-    assert str(caught.value) == f"{tmp_path / 'words.toml'}, line {line}: {message}"
+    assert str(caught.value).startswith(f"{tmp_path / 'words.toml'}, line {line}: {message}")
 
 
 def test_value_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -81,6 +92,10 @@ def test_value_that_is_missing_is_named(tmp_path: Path) -> None:
         words.words("farewells")
     with pytest.raises(InputError, match=r"words\.toml, line 11: blue in colors is missing"):
         words.words("colors", "blue")
+    with pytest.raises(InputError, match=r"words\.toml, line 12: red in colors is not a number"):
+        words.number("colors", "red")
+    with pytest.raises(InputError, match=r"words\.toml, line 15: most in limits is not a number"):
+        words.number("limits", "most")
 
 
 def test_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

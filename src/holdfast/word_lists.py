@@ -53,19 +53,36 @@ class WordList:
                 words[word] = None
         return list(words)
 
+    def number(self, *path: str) -> float:
+        *table, name = path
+        value = self._table(*table).get(name)
+        if not isinstance(value, int | float):
+            raise self.mistake(f"{_shown(path)} is not a number", *(path if value else table))
+        return value
+
+    def names(self, *table: str) -> list[str]:
+        """The names of the values of a table, or of the tables of the file."""
+        return list(self._table(*table))
+
     def groups(self, table: str) -> dict[str, list[str]]:
         """The words of each value of a table."""
         return {name: self.words(table, name) for name in self._table(table)}
 
-    def weights(self, table: str) -> dict[str, float]:
-        """Each word of a table with its weight, which is the name of the value that it is in."""
-        weights: dict[str, float] = {}
+    def by_word(self, table: str) -> dict[str, str]:
+        """Each word of a table with the name of the value that it is in."""
+        names: dict[str, str] = {}
         for name, words in self.groups(table).items():
             for word in words:
-                if word in weights:
-                    raise self.mistake(f"{table} has {word!r} twice", table, name, word=word)
-                weights[word] = self._weight(table, name)
-        return weights
+                if word in names:
+                    message = f"{word!r} is in two lists of {table}: {names[word]} and {name}"
+                    raise self.mistake(message, table, name, word=word)
+                names[word] = name
+        return names
+
+    def weights(self, table: str) -> dict[str, float]:
+        """Each word of a table with its weight, which is the name of the value that it is in."""
+        numbers = {name: self._weight(table, name) for name in self._table(table)}
+        return {word: numbers[name] for word, name in self.by_word(table).items()}
 
     def mistake(
         self, message: str, *path: str, word: str = "", hint: str | None = None

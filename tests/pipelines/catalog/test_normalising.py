@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 from holdfast.columns import column_mapping
+from holdfast.errors import InputError
 from holdfast.pipelines import catalog
 from holdfast.pipelines.catalog.normalising.depreciation import (
-    CATEGORIES,
-    OTHER,
     amount_of,
+    categories,
     depreciation_of,
+    read_categories,
 )
 from holdfast.pipelines.catalog.normalising.gtin import article_number, check_digit
 from holdfast.pipelines.catalog.normalising.money import amount
 from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
+from holdfast.pipelines.catalog.normalising.word_files import FOLDER
 from holdfast.pipelines.catalog.normalising.words import telling_words
+from holdfast.word_lists import WordList
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,15 @@ def test_depreciation_follows_the_category_then_the_words() -> None:
     assert amount_of(5, 10) == 1  # half a cent is rounded up
 
 
+def test_mistake_in_a_category_is_said_with_its_line(tmp_path: Path) -> None:
+    text = (FOLDER / "categories.toml").read_text("utf-8")
+    file = tmp_path / "categories.toml"
+    file.write_text(text.replace("percent = 30", 'percent = "much"', 1))
+    with pytest.raises(InputError, match="line 6: percent in ELC is not a number"):
+        read_categories(WordList(file))
+
+
 def test_depreciation_is_documented() -> None:
     page = (Path(catalog.__file__).parent / "docs" / "reference.md").read_text()
-    lines = [f"| {each.name} | `{each.code}` | {each.percent} |" for each in (*CATEGORIES, OTHER)]
+    lines = [f"| {each.name} | `{each.code}` | {each.percent} |" for each in categories()]
     assert "\n".join(lines) in page

@@ -48,7 +48,7 @@ def test_each_list_has_a_reader_and_can_be_read() -> None:
         ("english", "goated,", "goated, goated,", "2.6 in words has 'goated' twice"),
         ("vietnamese", "[after]", "[behind]", "the table [after] is missing"),
         ("vietnamese", "tuyệt vời,", "tuyệt-vời,", "'tuyệt-vời' is never found in a post"),
-        ("teencode", '"mn, mng"', '"mn, ko"', "'ko' is a form of 'không' too"),
+        ("teencode", '"mn, mng"', '"mn, ko"', "'ko' is in two lists of forms: không and mọi người"),
         ("questions", "greetings =", "greeting =", "greetings in english is missing"),
         ("languages", "invitations =", "invitation =", "invitations is missing"),
     ],

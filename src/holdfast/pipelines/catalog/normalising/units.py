@@ -4,46 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import cache
 
-#: Each with its other spellings.
-_SPELLINGS = {
-    "gb": "gigabyte gigabytes gig gigs",
-    "tb": "terabyte terabytes",
-    "mb": "megabyte megabytes",
-    "mm": "millimeter millimeters millimetre millimetres",
-    "cm": "centimeter centimeters centimetre centimetres",
-    "m": "meter meters metre metres",
-    "in": "inch inches",
-    "ft": "feet foot",
-    "yd": "yds yard yards",
-    "g": "gram grams gr gramm",
-    "kg": "kilo kilogram kilograms kgs",
-    "mg": "milligram milligrams",
-    "ml": "milliliter milliliters millilitre millilitres",
-    "cl": "centiliter centilitre",
-    "l": "liter liters litre litres ltr",
-    "w": "watt watts",
-    "kw": "kilowatt kilowatts",
-    "v": "volt volts",
-    "oz": "ounce ounces floz",
-    "lb": "lbs pound pounds",
-    "pt": "pint pints",
-    "qt": "quart quarts",
-    "gal": "gallon gallons",
-    "hz": "hertz",
-    "khz": "kilohertz",
-    "mhz": "megahertz",
-    "ghz": "gigahertz",
-    "mah": "",
-    "ah": "",
-    "pack": "pk packs",
-    "count": "ct cnt",
-    "t": "tooth teeth",
-    "va": "",
-    "cc": "",
-    "hp": "horsepower",
-    "year": "years yr yrs",
-}
+from holdfast.pipelines.catalog.normalising.word_files import word_list
+
 #: Units that are compared in another: 1 kg is 1000 g.
 _MULTIPLES = {
     "l": ("ml", 1000),
@@ -76,15 +40,19 @@ _CLOSE_VOLUME = Decimal("0.03")  # 100 ml are sold as 3.3 oz
 _EXACT = Decimal("0.01")
 _ABOUT = Decimal("0.04")
 _LEAST_ROUNDED = 10
-_UNITS = {name: name for name in _SPELLINGS} | {
-    other: name for name, others in _SPELLINGS.items() for other in others.split()
-}
 _LONGEST_NUMBER = 12
+
+
+@cache
+def _units() -> Mapping[str, str]:
+    """Each spelling of a unit, with the unit."""
+    file = word_list("units")
+    return {unit: unit for unit in file.names("units")} | file.by_word("units")
 
 
 def unit_of(word: str) -> str | None:
     """How the unit is written here."""
-    return _UNITS.get(word)
+    return _units().get(word)
 
 
 def base_unit(unit: str) -> str:
@@ -125,7 +93,7 @@ def is_number(text: str) -> bool:
 
 def spelled_alike(words: Iterable[str]) -> Iterator[str]:
     """CT 26 is a name, 26 ct a number of pieces."""
-    before = ""
+    before, units = "", _units()
     for word in words:
-        yield word if word == "ct" and not is_number(before) else _UNITS.get(word, word)
+        yield word if word == "ct" and not is_number(before) else units.get(word, word)
         before = word

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any
 
+from holdfast.pipelines.catalog.normalising.word_files import FOLDER, word_list
 from holdfast.pipelines.catalog.normalising.words import STOP_WORDS, has_digit, tokens_of
 
-_FOLDER = Path(__file__).with_name("english")
 _CACHED = 8192
 _SHORTEST_PLURAL = 4
 _LONGEST_PHRASE = 3
@@ -102,16 +99,12 @@ def _forms(word: str) -> frozenset[str]:
 
 
 @cache
-def _read(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
-
-
-@cache
 def _synonyms() -> Mapping[Phrase, frozenset[Phrase]]:
     pairs: defaultdict[Phrase, set[Phrase]] = defaultdict(set)
-    for file in sorted((_FOLDER / "synonyms").glob("*.toml")):
-        for said, names in _read(f"synonyms/{file.stem}").items():
-            for name in names.split(","):
+    for path in sorted((FOLDER / "synonyms").glob("*.toml")):
+        file = word_list(f"synonyms/{path.stem}")
+        for said in file.names():
+            for name in file.words(said):
                 own, other = tuple(tokens_of(said)), tuple(tokens_of(name))
                 if own != other:
                     pairs[own].add(other)
@@ -128,10 +121,10 @@ def _beginnings() -> frozenset[Phrase]:
 def _words() -> Mapping[Kind, frozenset[str]]:
     last = {phrase[-1] for phrase in _synonyms()}
     before = {word for phrase in _synonyms() for word in phrase[:-1]}
-    describing = _split(_read("describing")["describing"].values())
-    remarks = _split(_read("remarks")["remarks"].values())
+    describing = _split(word_list("describing").texts("describing").values())
+    remarks = _split(word_list("remarks").texts("remarks").values())
     return {
-        Kind.THING: _split(_read("things")["things"].values())
+        Kind.THING: _split(word_list("things").texts("things").values())
         | last - STOP_WORDS - describing - remarks,
         Kind.DESCRIBING: describing | frozenset(_groups()) | before,
         Kind.REMARK: remarks,
@@ -140,27 +133,28 @@ def _words() -> Mapping[Kind, frozenset[str]]:
 
 @cache
 def _clothes() -> frozenset[str]:
-    things = _read("things")["things"]
+    things = word_list("things").texts("things")
     return _split((things["clothing"], things["shoes"]))
 
 
 @cache
 def _groups() -> Mapping[str, str]:
-    groups = _read("describing")["exclusive"].items()
+    groups = word_list("describing").texts("exclusive").items()
     return {word: group for group, words in groups for word in words.replace(",", " ").split()}
 
 
 @cache
 def _makers() -> frozenset[str]:
-    return frozenset(_read("makers")["makers"].split())
+    return frozenset(word_list("makers").text("makers").split())
 
 
 @cache
 def _colors() -> Mapping[str, frozenset[str]]:
     """Of each shade the colors that it is called."""
     colors: defaultdict[str, set[str]] = defaultdict(set)
-    for color, shades in _read("colors").items():
-        for shade in shades.split(","):
+    file = word_list("colors")
+    for color in file.names():
+        for shade in file.words(color):
             colors[tokens_of(shade)[-1]].add(color)
     return {shade: frozenset(names) for shade, names in colors.items()}
 

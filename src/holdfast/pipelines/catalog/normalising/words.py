@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 from holdfast.pipelines.catalog.normalising.fractions import as_decimals, split_fraction
 from holdfast.pipelines.catalog.normalising.units import is_number, spelled_alike, unit_of
+from holdfast.pipelines.catalog.normalising.word_files import word_list
 from holdfast.text_forms import normal_form
 
 _LONGEST = 2000
@@ -22,31 +23,6 @@ STOP_WORDS = frozenset(
 #: "x" between numbers; elsewhere it is a name: Series X.
 TIMES = "\u00d7"
 _NUMERALS = {"iii": "3", "ii": "2", "iv": "4"}
-_SAME_WORDS = {
-    "colour": "color", "grey": "gray", "aluminium": "aluminum", "television": "tv",
-    "fridge": "refrigerator", "refrig": "refrigerator", "blk": "black", "blck": "black",
-    "wht": "white", "gry": "gray", "grn": "green", "brn": "brown", "slvr": "silver", "sz": "size",
-    "cordls": "cordless", "powerbank": "power bank", "hdd": "hard drive", "ps3": "playstation 3",
-    "ps4": "playstation 4", "ps5": "playstation 5", "dozen": "12 count", "doz": "12 count",
-    "gen": "generation", "ed": "edition", "mens": "men", "womens": "women",
-    "softcover": "paperback", "hardback": "hardcover", "sqft": "sq ft",
-    "cuft": "cu ft", "tyre": "tire", "tyres": "tires", "tshirt": "t shirt",
-    "garbage": "trash", "rubbish": "trash", "couch": "sofa", "hoover": "vacuum", "vac": "vacuum",
-    "asst": "assorted", "assrtd": "assorted", "toolbox": "tool box", "lawnmower": "lawn mower",
-    "rooftop": "roof", "nappy": "diaper", "nappies": "diapers", "pushchair": "stroller",
-    "pram": "stroller", "whiteboard": "dry erase board", "railway": "train",
-    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "eight": "8", "ten": "10",
-    "twelve": "12", "fifteen": "15", "twenty": "20",
-    "jr": "junior", "dk": "dark", "mo": "month", "mos": "month",
-    "months": "month", "refurb": "refurbished", "renewed": "refurbished",
-    "reconditioned": "refurbished", "kb": "keyboard", "edp": "eau de parfum",
-    "edt": "eau de toilette", "xlarge": "xl", "lg": "large", "lrg": "large", "md": "medium",
-    "med": "medium", "sm": "small", "pkg": "pack", "pkgs": "pack", "pr": "pair", "slv": "sleeve",
-    "ladies": "women", "gents": "men", "bros": "brothers",
-    "stnls": "stainless", "xmas": "christmas", "bt": "bluetooth", "prelit": "pre lit",
-    "elec": "electric", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
-    "dlx": "deluxe",
-}  # fmt: skip
 _JOINTS = frozenset("-/._+")
 _MARKS = (
     (" x-large", " xl"), (" extra large", " xl"), (" extra-large", " xl"), (" xx-large", " xxl"),
@@ -210,12 +186,18 @@ def _with_unit(word: str) -> Iterator[str]:
         yield word
 
 
+@cache
+def _same_words() -> Mapping[str, str]:
+    """Each spelling of a word, with the words that it is read as."""
+    return word_list("spellings").by_word("same")
+
+
 def _named_alike(words: Iterable[str]) -> Iterator[str]:
     """A colour is named by itself: "color" tells only where it is one of the colours, or says
     what prints: color ink."""
-    before, waiting = "", False
+    before, waiting, same = "", False, _same_words()
     for word in words:
-        name = _NUMERALS.get(word, _SAME_WORDS.get(word, word))
+        name = _NUMERALS.get(word, same.get(word, word))
         if waiting and name in _PRINTING:
             yield "color"
         waiting = name == "color" and before != "and"

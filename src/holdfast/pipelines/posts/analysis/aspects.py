@@ -38,9 +38,9 @@ class AspectWords:
 
     @classmethod
     def read(cls, file: WordList) -> AspectWords:
-        groups = file.groups("aspects")
+        names = file.names("aspects")
         return cls(
-            {_aspect(file, name): phrases_in(file, "aspects", name) for name in groups},
+            {_aspect(file, name): phrases_in(file, "aspects", name) for name in names},
             frozenset(phrases_in(file, "stop_words")),
         )
 

@@ -36,7 +36,7 @@ class IntentPhrases:
         return cls(
             {
                 _intent(file, name): phrases_in(file, "phrases", name)
-                for name in file.groups("phrases")
+                for name in file.names("phrases")
             },
             phrases_in(file, "harmless"),
             phrases_in(file, "goods"),

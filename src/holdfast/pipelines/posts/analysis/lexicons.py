@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.pipelines.posts.analysis.word_files import phrases_in, require_phrase, word_list
+from holdfast.pipelines.posts.analysis.word_files import phrases_in, word_list
 from holdfast.word_lists import WordList
 
 
@@ -25,7 +25,7 @@ class EnglishWords:
             file.weights("words"),
             _weighed_phrases(file, "phrases"),
             frozenset(file.words("no_feeling")),
-            {emoji: word for word, group in file.groups("emoji").items() for emoji in group},
+            file.by_word("emoji"),
         )
 
 
@@ -57,9 +57,8 @@ class VietnameseWords:
 
 
 def _weighed_phrases(file: WordList, table: str) -> Mapping[str, float]:
-    for name, phrases in file.groups(table).items():
-        for phrase in phrases:
-            require_phrase(file, phrase, table, name)
+    for name in file.names(table):
+        phrases_in(file, table, name)
     return file.weights(table)
 
 

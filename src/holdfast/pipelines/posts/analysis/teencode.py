@@ -21,13 +21,9 @@ class Teencode:
 
     @classmethod
     def read(cls, file: WordList) -> Teencode:
-        meanings: dict[str, tuple[str, ...]] = {}
-        for meaning in file.groups("forms"):
-            for form in phrases_in(file, "forms", meaning):
-                if form in meanings:
-                    message = f"{form!r} is a form of {' '.join(meanings[form])!r} too"
-                    raise file.mistake(message, "forms", meaning, word=form)
-                meanings[form] = tuple(meaning.split())
+        for meaning in file.names("forms"):
+            phrases_in(file, "forms", meaning)
+        meanings = {form: tuple(words.split()) for form, words in file.by_word("forms").items()}
         return cls(meanings, frozenset(phrases_in(file, "other_words_without_marks")))
 
 

@@ -12,6 +12,8 @@ from holdfast.word_lists import WordList
 _FOLDER = Path(__file__).with_name("words")
 _PHRASE = re.compile(r"[^\W_]+(?: [^\W_]+)*\*?")
 
+_HINT = "Write small letters and digits, with a space in place of all else: can t."
+
 
 @cache
 def word_list(name: str) -> WordList:
@@ -22,15 +24,7 @@ def phrases_in(file: WordList, *path: str) -> Sequence[str]:
     """The phrases of a value. Raises if one can never be found among the words of a post."""
     phrases = file.words(*path)
     for phrase in phrases:
-        require_phrase(file, phrase, *path)
+        if not _PHRASE.fullmatch(phrase) or phrase != phrase.lower():
+            message = f"{phrase!r} is never found in a post"
+            raise file.mistake(message, *path, word=phrase, hint=_HINT)
     return phrases
-
-
-def require_phrase(file: WordList, phrase: str, *path: str) -> None:
-    if not _PHRASE.fullmatch(phrase) or phrase != phrase.lower():
-        raise file.mistake(
-            f"{phrase!r} is never found in a post",
-            *path,
-            word=phrase,
-            hint="Write small letters and digits, with a space in place of all else: can t.",
-        )
