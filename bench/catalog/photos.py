@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 from bench.measure import Watch, python, run_to_end
-from holdfast.pipelines.catalog.accuracy.photographs import photograph
+from bench.quality.catalog.photographs import photograph
 from holdfast.pipelines.catalog.normalising.gtin import check_digit
 
 _WITH_BARCODES = 50  # one of so many

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from bench.catalog.photos import price_photographs, write_zip
 from bench.measure import RunFailed
+from bench.quality.catalog.measuring import EXPECTED, LISTS, REVIEW
 from bench.report import Result, Table, at_most, per_second
 from bench.scenarios.ground import QUICK, Ground
-from holdfast.pipelines.catalog.accuracy.measuring import CATALOGUE, EXPECTED, LABELLED, REVIEW
 
+_LABELLED, _CATALOGUE = LISTS[0]
 _ROWS, _QUICK_ROWS = 100_000, 2_000
 _PHOTOS, _QUICK_PHOTOS = 10_000, 300
 _MEMORY_MB = 300.0
@@ -59,7 +60,7 @@ def _photographs(ground: Ground, result: Result) -> None:
 
 
 def _write_list(path: Path, count: int) -> None:
-    with LABELLED.open(newline="") as file:
+    with _LABELLED.open(newline="") as file:
         known = [row for row in csv.DictReader(file) if row[EXPECTED] not in ("", REVIEW)]
     rng = random.Random(1)
     with path.open("w", newline="") as file:
@@ -71,7 +72,7 @@ def _write_list(path: Path, count: int) -> None:
 
 
 def _bare(ground: Ground, url: str, path: Path) -> float:
-    _command(url, "holdfast", "catalog", "load", str(CATALOGUE))
+    _command(url, "holdfast", "catalog", "load", str(_CATALOGUE))
     return float(_command(url, "bench.catalog.bare", url, str(path)))
 
 

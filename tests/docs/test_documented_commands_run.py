@@ -84,7 +84,6 @@ ELSEWHERE = {
     "weather list": _GUIDE,
     "up weather": _GUIDE,
     "linker match": "tests/pipelines/linker/test_pipeline.py",
-    "linker quality": "tests/pipelines/linker/test_pipeline.py",
     "linker quickstatements": "tests/pipelines/linker/test_pipeline.py",
     "meetings backfill": "tests/pipelines/meetings/test_reads.py",
     "regulations backfill": "tests/pipelines/regulations/test_processes.py",
@@ -141,7 +140,6 @@ class Meetings(Pipeline):
     async def process(self, row, ctx):
         return row
 """
-LABELLED = "language\tsentiment\tintent\ttext\nen\tNEGATIVE\tCRISIS\tLovely, thank you!\n"
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 _TABLE = re.compile(r"`(\w+\.csv)` is what .*?\n\n```\n(.*?)^```", re.M | re.S)
 
@@ -163,7 +161,6 @@ def _write_files(folder: Path) -> None:
             (folder / f"{name[0]}.py").write_text(block)
     (folder / "products.csv").write_text("title\nchair\nbroken\n")
     (folder / "orders.jsonl").write_text('{"id": 1}\n{"id": 2}\n')
-    (folder / "mine.tsv").write_text(LABELLED)
     with zipfile.ZipFile(folder / "photos.zip", "w") as archive:
         archive.writestr("kitchen.png", png())
     register_heif_opener()
@@ -237,23 +234,15 @@ class Reader:
         words = documented.words()
         if words[0] in ("up", "api"):
             words += ["--port", str(free_port())]
-        if "--photos" in words:
-            words[words.index("--photos") + 1] = "5"
         if "--health-port" in words:
             words[words.index("--health-port") + 1] = str(free_port())
         numbers = {word: "1" for word in words[1:] if word.isdigit() and words[0] in _NUMBERED}
         places = {"PIPELINE": "prices.py", **numbers}
-        for word in words:
-            if word.startswith(_OF_REPOSITORY) and (ROOT / word).is_dir():
-                places[word] = str(ROOT / word)
-            elif word.startswith(_OF_REPOSITORY):
-                places[word] = Path(word).name  # what a command writes
         if "/srv/incoming/suppliers" in words:
             places["/srv/incoming/suppliers"] = str(self.folder / "incoming" / "suppliers")
         return [places.get(word, word) for word in words]
 
 
-_OF_REPOSITORY = ("bench/", "src/")
 _NUMBERED = ("add", "items", "show", "pause", "resume", "cancel", "reprocess", "delete", "dead")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import openpyxl
 import pytest
 from PIL import Image
 
-from holdfast.pipelines.catalog.accuracy.photographs import photograph
-from tests.cli.desk import Desk, wait_until
+from bench.quality.catalog.photographs import photograph
+from tests.cli.desk import Desk
 from tests.command import HoldfastCommand
-from tests.ports import free_port
 
 DIGITS = "4006381333931"
 SHOP = f"""
@@ -130,17 +128,6 @@ def test_address_of_a_shop_that_cannot_work_is_refused(
     assert problem in desk.fail("catalog", "shop", "acme", "--url", address)
 
 
-def test_accuracy_of_a_list_of_ones_own(desk: Desk) -> None:
-    desk.write("mine.csv", "Item Description,Expected\nSony BRAVIA 55 inch TV,S1\nvase,\n")
-    desk.write("theirs.csv", "SKU,Title,Price\nS1,Sony BRAVIA 55 inch 4K TV,699\n")
-    own = ("--list", "mine.csv", "--catalogue", "theirs.csv")
-    measured = json.loads(desk.succeed("catalog", "accuracy", *own, "--photos", "1", "--json"))
-    assert (measured["rows"], measured["correct"], measured["wrong_prices"]) == (2, 2, 0)
-    assert (measured["photos"], measured["barcodes_read"]) == (1, 1)
-    assert "correct choice" in desk.succeed("catalog", "accuracy", *own)
-    assert "--catalogue" in desk.fail("catalog", "accuracy", "--list", "mine.csv")
-
-
 def _rows(path: Path) -> list[dict[str, Any]]:
     header, *rows = openpyxl.load_workbook(path).active.iter_rows(values_only=True)
     return [dict(zip(map(str, header), row, strict=True)) for row in rows]
@@ -153,48 +140,3 @@ def _lock(path: Path, name: bytes) -> None:
     assert content[directory : directory + 4] == b"PK\x01\x02"
     content[directory + 8] |= 1
     path.write_bytes(content)
-
-
-def test_fit_says_at_once_which_folder_is_wrong(desk: Desk) -> None:
-    nowhere = desk.holdfast("catalog", "fit", "nowhere/weights.json")
-    assert nowhere.returncode == 1 and "there is no folder nowhere" in nowhere.stderr
-    empty = desk.holdfast("catalog", "fit", "weights.json", "--lists", "nowhere")
-    assert empty.returncode == 1 and "nowhere has no lists" in empty.stderr
-
-
-def test_places_that_cannot_be_watched_are_said(desk: Desk) -> None:
-    refused = desk.fail("ingest", "add", "shop", "catalog", "https://shop.example/lists")
-    assert "'https://shop.example/lists' is not an address of a place" in refused
-    root = {"HOLDFAST_FILE_ROOTS": str(desk.folder)}
-    outside = desk.holdfast("ingest", "add", "inbox", "catalog", "/nowhere", env=root)
-    assert "not in a folder of HOLDFAST_FILE_ROOTS" in outside.stderr
-    own = str(desk.folder / "incoming")
-    inside = desk.holdfast("ingest", "add", "inbox", "catalog", own, env=root)
-    assert inside.returncode == 0 and "Note" not in inside.stderr
-
-
-@pytest.mark.slow
-def test_file_that_an_adapter_takes_is_priced_as_one_that_is_given(desk: Desk) -> None:
-    incoming = desk.folder / "incoming"
-    incoming.mkdir()
-    desk.write("products.csv", LIST)
-    own = {**ONCE, "HOLDFAST_FILE_ROOTS": str(incoming)}
-    rhythm = ("--settle", "0", "--every", "1")
-    desk.succeed("ingest", "add", "inbox", "catalog", incoming, *rhythm, env=own)
-    [listed] = json.loads(desk.succeed("ingest", "list", "--json", env=own))
-    assert (listed["name"], listed["kind"], listed["pipeline"]) == ("inbox", "folder", "catalog")
-    desk.write("incoming/products.csv", LIST)
-    server = desk.start("up", "catalog", "--port", str(free_port()), "--workers", "1", env=own)
-    wait_until(lambda: [job["state"] for job in desk.json("jobs")] == ["DONE"])
-    wait_until((incoming / "done" / "products.csv").exists)
-    [again] = json.loads(desk.succeed("ingest", "scan", "--json", env=own))
-    assert (again["taken"], again["error"]) == ([], None)
-    server.send_signal(signal.SIGTERM)
-    server.wait(60)
-    desk.succeed("export", "1", "--out", "taken.csv", env=own)
-    done = desk.holdfast("run", "catalog", "products.csv", "--out", "given.csv", env=own)
-    assert done.returncode == 0, done.stderr
-    given = (desk.folder / "given.csv").read_text()
-    assert "699.99" in given and (desk.folder / "taken.csv").read_text() == given
-    desk.succeed("ingest", "remove", "inbox", env=own)
-    assert json.loads(desk.succeed("ingest", "list", "--json", env=own)) == []

@@ -18,6 +18,7 @@ import pillow_heif
 import pytest
 from PIL import Image
 
+from bench.quality.catalog.photographs import photograph, photographs
 from holdfast.child_environment import child_environment
 from holdfast.console.new_jobs import FileChoice
 from holdfast.console.person import Person, Role
@@ -26,7 +27,6 @@ from holdfast.errors import Failed
 from holdfast.extension import installed
 from holdfast.model import ItemStatus
 from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.accuracy.photographs import photograph, photographs
 from holdfast.pipelines.catalog.normalising.product import product_of
 from holdfast.pipelines.catalog.photos.likeness import distance
 from holdfast.pipelines.catalog.photos.reader import LEAN, PhotoReader
@@ -72,7 +72,7 @@ async def test_photographs_are_upright_and_the_same_at_every_size(
 async def test_barcodes_are_read_on_generated_photographs(
     reader: PhotoReader, tmp_path: Path
 ) -> None:
-    made = list(photographs(tmp_path, 8, seed=7))  # `holdfast catalog accuracy` reads more
+    made = list(photographs(tmp_path, 8, seed=7))
     read = [digits in (await reader.look(path)).barcodes for path, digits in made]
     assert sum(read) >= 7
 

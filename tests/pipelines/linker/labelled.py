@@ -1,24 +1,22 @@
 """Labelled entries: rows as datasets have them, and the item that each of them really is.
 
-`python -m tests.pipelines.linker.labelled SEED` measures the linking on them.
+`python -m bench.quality linker` measures the linking on them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
-import sys
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
+from bench.quality.linker.measuring import Report, measure, read_labelled
 from holdfast.http import HttpOptions
 from holdfast.pipelines.linker.entries import ColumnMapping
 from holdfast.pipelines.linker.lookups import direct_lookups
-from holdfast.pipelines.linker.quality import Report, measure, read_labelled, render
 from holdfast.pipelines.linker.scoring import Thresholds
 from holdfast.pipelines.linker.wikidata import Api
 from tests.http_client import http_client
@@ -270,9 +268,3 @@ async def measure_seed(seed: int, count: int = 800) -> tuple[Report, Counter[str
         lookups = direct_lookups(client, Api(url=server.url))
         report = await measure(labelled, lookups, Thresholds())
         return report, Counter(params["action"] for params in server.log)
-
-
-if __name__ == "__main__":
-    for given in sys.argv[1:] or ["1"]:
-        measured, calls = asyncio.run(measure_seed(int(given)))
-        print(f"seed {given}, calls: {dict(calls)}\n{render(measured)}\n")

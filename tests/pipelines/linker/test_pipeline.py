@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,8 +23,7 @@ from holdfast.rulings import OutdatedRuling
 from holdfast.store import Store
 from tests.command import HoldfastCommand
 from tests.engine.one_worker import until, working
-from tests.pipelines.linker.entity_world import EntityWorld
-from tests.pipelines.linker.labelled import AGENT, MAPPING, make_labelled
+from tests.pipelines.linker.labelled import AGENT, MAPPING
 from tests.pipelines.linker.reconciliation_server import ReconciliationServer
 from tests.pipelines.linker.scene import HASTE, LinkerScene, read_csv
 from tests.pipelines.linker.wikidata_server import WikidataServer, html
@@ -301,32 +299,6 @@ async def test_command_matches_a_file_and_continues_it(
     words = ("linker", "match", "people.csv", "--project", "other", "--out", "links.pdf")
     refused = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
     assert refused.returncode == 1 and "Project" not in refused.stderr, "nothing was made"
-
-
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_command_measures_the_quality(
-    holdfast_command: HoldfastCommand,
-    wikidata: WikidataServer,
-    entity_world: EntityWorld,
-    tmp_path: Path,
-) -> None:
-    lines = make_labelled(entity_world, 1, 40)[:40]
-    (tmp_path / "labelled.jsonl").write_text("\n".join(lines))
-    (tmp_path / "mapping.json").write_text(json.dumps(MAPPING.to_json()))
-    env = {
-        "HOLDFAST_LINKER_WIKIDATA_URL": wikidata.url,
-        "HOLDFAST_LINKER_SPACING_SECONDS": "0",
-        "HOLDFAST_LINKER_BATCH_WAIT_SECONDS": "0.005",
-        "HOLDFAST_LINKER_CONCURRENCY": "20",
-        "HOLDFAST_HTTP_USER_AGENT": AGENT,
-        "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
-        "HOLDFAST_WORKERS": "1",
-    }
-    words = ("linker", "quality", "labelled.jsonl", "--mapping", "mapping.json")
-    finished = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
-    assert finished.returncode == 0, finished.stderr + finished.stdout
-    assert "precision of accepted       1.0000  (at least 0.99: good)" in finished.stdout
-    assert "entries                         40" in finished.stdout
 
 
 async def test_entries_are_matched_with_a_reconciliation_service(

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,19 +19,10 @@ from holdfast.cli.opening import (
     settings_from_environment,
 )
 from holdfast.cli.output import errors, print_json, print_table
-from holdfast.configuration import Settings
 from holdfast.errors import UserError
 from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.accuracy.measuring import LISTS, Accuracy, Label, lists_in
-from holdfast.pipelines.catalog.accuracy.running import (
-    barcodes_read,
-    choices_measured,
-    offers_read,
-)
 from holdfast.pipelines.catalog.normalising.money import currency_named
-from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.options import CatalogOptions
-from holdfast.pipelines.catalog.pipeline import rules_of
 from holdfast.pipelines.catalog.providers.json_api import FIELDS
 from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of, with_local
 from holdfast.tables.files import TableFile, open_table
@@ -310,121 +296,3 @@ def _fetched(query: str) -> list[dict[str, Any]]:
             return [dict(row) for row in await store.fetch(query)]
 
     return run_async(main())
-
-
-@app.command("accuracy")
-def accuracy(
-    labelled: Path | None = LIST,
-    catalogue: Path | None = CATALOG,
-    photos: int = typer.Option(0, "--photos", min=0, help="Also read N generated photographs."),
-    seed: int = typer.Option(_SEED, "--seed", help="Seed of the photographs."),
-    misses: bool = typer.Option(False, "--misses", help="Print the rows with a wrong result."),
-    as_json: bool = JSON,
-) -> None:
-    """Measure how often the right offer is chosen, on a labelled list.
-
-    An Expected that is empty, or `review`, means that no price should be accepted. The lists and
-    catalogues that come with Holdfast are used unless others are given.
-    """
-    if (labelled is None) is not (catalogue is None):
-        raise UserError("a list is measured against its catalogue", "Give --list and --catalogue.")
-    settings, result = settings_from_environment(), Accuracy()
-    lists = LISTS if labelled is None or catalogue is None else ((labelled, catalogue),)
-    for each, its_catalogue in lists:
-        with _own_database(settings) as own:
-            result.add(run_async(_measured(own, each, its_catalogue)))
-    read = run_async(barcodes_read(settings.of("catalog"), photos, seed)) if photos else 0
-    if as_json:
-        print_json(asdict(result) | {"photos": photos, "barcodes_read": read})
-        return
-    rows = [
-        ("rows", f"{result.rows:,}"),
-        ("correct choice", f"{result.correct_share:.4f}"),
-        ("wrong price accepted", f"{result.wrong_share:.4f}"),
-        ("left to a person", f"{result.reviews:,}"),
-    ]
-    if photos:
-        rows.append(("barcodes read", f"{read / photos:.4f} of {photos:,}"))
-    print_table(("measure", "value"), rows, "", right=("value",))
-    if misses:
-        for miss in result.misses:
-            errors.print(" · ".join(map(str, miss.values())), markup=False)
-
-
-@app.command("fit")
-def fit(
-    out: Path = typer.Argument(..., metavar="FILE", help="JSON file for the weights."),
-    folder: Path | None = typer.Option(
-        None, "--lists", help="Folder with more lists: NAME.csv and NAME_catalogue.csv."
-    ),
-    is_crossed: bool = typer.Option(
-        False, "--cross", help="Also measure each list with weights fitted to the others."
-    ),
-) -> None:
-    """Fit the weights of the choice to the labelled lists that come with Holdfast, and to others.
-
-    For developers: the file replaces weights.json of this pipeline.
-    """
-    # Only here: it needs numpy, which is optional.
-    from holdfast.pipelines.catalog.accuracy.fitting import Row, crossed, fitted, row_of
-
-    if not out.parent.is_dir():
-        raise UserError(f"there is no folder {out.parent}", "Create it, or name another file.")
-    settings = settings_from_environment()
-    options: CatalogOptions = settings.of("catalog")
-    lists: dict[str, list[Row]] = {}
-    for labelled, catalogue in (*LISTS, *lists_in(folder)):
-        with _own_database(settings) as own:
-            read = run_async(_offers(own, labelled, catalogue))
-        weight = _ROWS_OF_LIST / len(read)  # a list counts as much as others, whatever its length
-        lists[labelled.stem] = [
-            row_of(label, offers, rules_of(label.product, options), weight)
-            for label, offers in read
-        ]
-    weights = fitted([row for rows in lists.values() for row in rows])
-    out.write_text(json.dumps(weights, indent=2) + "\n")
-    measured = dict(crossed(lists)) if is_crossed else {}
-    print_table(
-        ("list", "rows", "correct choice", "wrong price accepted"),
-        [
-            (name, f"{each.rows:,}", f"{each.correct_share:.4f}", f"{each.wrong_share:.4f}")
-            for name, each in (*measured.items(), *_total(measured))
-        ],
-        f"Fitted to {sum(map(len, lists.values())):,} rows of {len(lists)} lists.",
-        right=("rows", "correct choice", "wrong price accepted"),
-    )
-
-
-def _total(measured: dict[str, Accuracy]) -> Iterator[tuple[str, Accuracy]]:
-    total = Accuracy()
-    for each in measured.values():
-        total.add(each)
-    if measured:
-        yield "all", total
-
-
-async def _offers(
-    settings: Settings, labelled: Path, catalogue: Path
-) -> list[tuple[Label, list[Offer]]]:
-    limits = table_limits(settings)
-    table, labels = open_table(catalogue, limits), open_table(labelled, limits)
-    async with opened_store(settings) as store:
-        write = store.database.write
-        return await offers_read(store.fetch, write, settings.of("catalog"), table, labels)
-
-
-@contextmanager
-def _own_database(settings: Settings) -> Iterator[Settings]:
-    """Nothing of this is kept, and what is loaded already does not count."""
-    with tempfile.TemporaryDirectory() as folder:
-        own = replace(settings, database_url=f"sqlite:///{folder}/accuracy.db")
-        ensure_schema(own)
-        yield own
-
-
-async def _measured(settings: Settings, labelled: Path, catalogue: Path) -> Accuracy:
-    limits = table_limits(settings)
-    table, labels = open_table(catalogue, limits), open_table(labelled, limits)
-    async with opened_store(settings) as store:
-        write = store.database.write
-        return await choices_measured(store.fetch, write, settings.of("catalog"), table, labels)

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from pathlib import Path
 from typing import Any
 
 from holdfast.demo.part import NOT_FOUND, Ask, DemoPart, Reply, Sample
 from holdfast.orders import Act, Planned
 from holdfast.pipeline import Tx
 from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.accuracy.measuring import CATALOGUE, LABELLED
 from holdfast.tables.files import open_table
 
 _SOURCE = "sample catalogue"
-_LIST = "insurance-list.csv"
-_ROWS = 150
+_CATALOGUE = Path(__file__).with_name("demo_catalogue.csv")
+_LIST = Path(__file__).with_name("demo_list.csv")
 
 
 def sample_list() -> str:
     """Things as people list them, some of which the catalogue does not have."""
-    text = io.StringIO()
-    with LABELLED.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        names = [name for name in rows.fieldnames or () if name != "Expected"]
-        writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row for row, _ in zip(rows, range(_ROWS), strict=False))
-    return text.getvalue()
+    return _LIST.read_text("utf-8")
 
 
 async def _load(tx: Tx) -> Planned:
-    loaded, table = loading.Loaded(), open_table(CATALOGUE, {})
+    loaded, table = loading.Loaded(), open_table(_CATALOGUE, {})
     for rows in loading.batches(table, _SOURCE, True, "USD", loaded):
         await loading.save(tx, rows)
     return Planned(acts=[Act("catalog.loaded", _SOURCE, {"products": loaded.products})])
@@ -50,7 +41,7 @@ async def fill(sample: Sample) -> None:
     if any(row["source"] == _SOURCE for row in await _sources(sample)):
         return
     await sample.control.change(_load)
-    await sample.upload(_LIST, sample_list(), {})
+    await sample.upload("insurance-list.csv", sample_list(), {})
 
 
 async def _sources(sample: Sample) -> list[Any]:

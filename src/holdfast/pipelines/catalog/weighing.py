@@ -20,7 +20,7 @@ from holdfast.pipelines.catalog.variants import is_code
 if TYPE_CHECKING:
     from holdfast.pipelines.catalog.scoring import Score, Wanted
 
-#: Fitted to the labelled lists by `holdfast catalog fit`.
+#: Fitted to the labelled lists by `python -m bench.quality fit`.
 _FILE = Path(__file__).with_name("weights.json")
 _WORTH = {
     Kind.NUMBER: 1.2, Kind.NAME: 1.0, Kind.THING: 0.7, Kind.DESCRIBING: 0.5, Kind.REMARK: 0.1,

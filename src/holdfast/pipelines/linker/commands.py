@@ -1,12 +1,10 @@
-"""`holdfast linker`: match the entries of a file, export links, measure the quality."""
+"""`holdfast linker`: match the entries of a file, export links."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -22,19 +20,11 @@ from holdfast.cli.run_job import Request, open_table
 from holdfast.cli.run_planned import make_change
 from holdfast.configuration import Settings
 from holdfast.errors import InputError, UserError
-from holdfast.pipelines.linker.entries import ColumnMapping, parse_mapping, read_mapping
+from holdfast.pipelines.linker.entries import ColumnMapping, read_mapping
 from holdfast.pipelines.linker.guessing import guess_mapping, mapping_sentences
 from holdfast.pipelines.linker.linking import require_wikidata, statement_lines
-from holdfast.pipelines.linker.options import WIKIDATA, mapping_text
+from holdfast.pipelines.linker.options import mapping_text
 from holdfast.pipelines.linker.projects import Project, find_or_add_dataset, find_or_add_project
-from holdfast.pipelines.linker.quality import (
-    LabelledEntry,
-    Report,
-    judge_job,
-    read_labelled,
-    render,
-    rows_of,
-)
 from holdfast.pipelines.linker.quickstatements import Style
 from holdfast.pipelines.linker.reads import LinkerReads
 from holdfast.pipelines.linker.tasks import TaskState
@@ -278,63 +268,3 @@ async def _find(fetch: Any, project: str, owner: str) -> Project:
     if not rows:
         raise UserError(f"there is no project {project!r}", "See `holdfast linker projects`.")
     return Project.of(rows[0])
-
-
-@app.command("quality")
-def quality(
-    file: Path = typer.Argument(
-        ...,
-        metavar="LABELLED",
-        help='JSON Lines: {"row": {…}, "expected": "Q42" or null, "case": "year only"}.',
-    ),
-    mapping: Path | None = MAPPING,
-    provider: str = typer.Option(
-        WIKIDATA, "--provider", metavar="wikidata|URL", help="What to match with."
-    ),
-    workers: int | None = WORKERS,
-) -> None:
-    """Measure the matching with entries whose item is known.
-
-    Matches them as a job of their own. Prints the share of automatically accepted matches that are
-    right, the share of entries whose item is among the first five candidates, and every error.
-
-    Exit codes: 0 both goals are met (0.99 and 0.95); 3 they are not; 1 not finished.
-    """
-    settings = settings_from_environment()
-    lines = _read_lines(file)
-    rows = rows_of(lines)
-    if not rows:
-        raise InputError(f"{file.name} has no entries")
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    guessed = parse_mapping(_read_json(mapping)) if mapping else guess_mapping(columns)
-    if guessed is None:
-        raise InputError("no column looks like one with names", "Give a mapping with --mapping.")
-    labelled = read_labelled(lines, guessed)
-    settings.of("linker").require_contact(provider)
-    with TemporaryDirectory(prefix="holdfast-quality-") as folder:
-        table = Path(folder) / f"{file.stem}.jsonl"
-        table.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-        options = {"provider": provider, "mapping": mapping_text(guessed)}
-        request = replace(_request(settings, table, options, workers), new=True)
-        if run_request(settings, request) not in (0, SOME_ITEMS_FAILED):
-            raise typer.Exit(1)
-        report = _report(settings, content_key(table), labelled)
-    typer.echo(render(report))
-    raise typer.Exit(0 if report.good else SOME_ITEMS_FAILED)
-
-
-def _read_lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
-
-
-def _report(settings: Settings, key: str, labelled: Sequence[LabelledEntry]) -> Report:
-    async def main() -> Report:
-        async with opened_store(settings) as store:
-            job_id = await store.reads.job_by_input("linker", key, settings.owner)
-            assert job_id is not None
-            return await judge_job(store.fetch, job_id, labelled)
-
-    return run_async(main())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,7 +11,6 @@ from holdfast.cli.arguments import JSON
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
-from holdfast.pipelines.posts.quality.measuring import SETS, measure, read_labelled
 from holdfast.pipelines.posts.releasing import release as release_events
 from holdfast.pipelines.posts.releasing import roll_back
 
@@ -115,38 +112,6 @@ def rollback() -> None:
         errors.print("Events are parked.", markup=False)
         errors.print("Legacy messages are parked too: LEGACY_MODE_ENABLED=false.", markup=False)
     errors.print("Forward again: holdfast flag set posts_new_mode on", markup=False)
-
-
-@app.command("quality")
-def quality(
-    file: Path | None = typer.Option(
-        None, "--file", help="Your own posts with labels, as a table of tab-separated values."
-    ),
-    as_json: bool = JSON,
-) -> None:
-    """Measure sentiment and intent on labelled posts.
-
-    Without --file, on the three sets that come with the package.
-    Prints the macro-F1 of each language beside that of counting words from a list, and of always
-    choosing the most frequent label.
-    """
-    if file is not None and not file.is_file():
-        raise UserError(f"there is no file {file}")
-    files = SETS if file is None else (file,)
-    scores = [
-        {"set": path.stem, **asdict(score)}
-        for path in files
-        for score in measure(read_labelled(path))
-    ]
-    if as_json:
-        print_json(scores)
-        return
-    names = ("set", "task", "language", "posts", "ours", "words", "majority")
-    table = [
-        tuple(f"{row[name]:.3f}" if isinstance(row[name], float) else row[name] for name in names)
-        for row in scores
-    ]
-    print_table(names, table, "No posts.", right=names[3:])
 
 
 def _events_of(state: str, limit: int) -> list[dict[str, Any]]:

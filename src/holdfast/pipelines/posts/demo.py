@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,9 +15,9 @@ from holdfast.clock import SystemClock
 from holdfast.demo.part import NOT_FOUND, Ask, DemoPart, Reply, Sample
 from holdfast.pipelines.posts.batches import expected_size
 from holdfast.pipelines.posts.crawl_codes import CRAWL_CODES
-from holdfast.pipelines.posts.quality.measuring import LABELLED, NATURAL, read_labelled
 from holdfast.pipelines.posts.values import stored
 
+_TEXTS = Path(__file__).with_name("demo_posts.txt")
 _BUCKET = "crawl-results"
 _DAYS = 14
 _JOBS = {
@@ -59,7 +60,7 @@ def _post(rng: random.Random, text: str, platform: str, at: datetime, number: in
 def batches(now: datetime) -> Iterator[tuple[dict[str, Any], bytes]]:
     """Events with their batches, the same at every start but for the time."""
     rng = random.Random(4)
-    texts = [post.text for path in (LABELLED, NATURAL) for post in read_labelled(path)]
+    texts = _TEXTS.read_text("utf-8").splitlines()
     for ago in range(_DAYS, 0, -1):
         at = now - timedelta(days=ago - 1, hours=1)
         for project, (job, keyword) in _JOBS.items():

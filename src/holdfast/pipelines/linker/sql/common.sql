@@ -538,19 +538,6 @@ where    t.project_id = :project_id and t.folded = :folded
 order by t.item
 limit    :limit;
 
--- name: linker_tasks_of_job
-select   seq, state, item, reason
-from     linker_tasks
-where    job_id = :job_id and seq > :after
-order by seq
-limit    :limit;
-
--- name: linker_first_candidates
-select   seq, item
-from     linker_candidates
-where    job_id = :job_id and seq in (@each(:seqs, bigint)) and position <= :most
-order by seq, position;
-
 -- name: linker_move_task
 -- To another job: if this one is worked on again, its entry does not get a second task.
 update linker_tasks

@@ -18,29 +18,18 @@ from holdfast.pipelines.catalog.normalising.words import text_of
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.tables.files import TableFile
 
-HERE = Path(__file__).parent
-CATALOGUE, LABELLED = HERE / "catalogue.csv", HERE / "labelled.csv"
-#: The lists that come with Holdfast, each with its catalogue. The second is of other trades:
-#: units, packs, variants, accessories, typing errors, shops that do not state brand or model. The
-#: third is written as people write: short, abbreviated, in any order. The others were written
-#: before the rules were adapted to them: medical devices, offices, gardens, car parts, clothing;
-#: the last nine in the words of people who do not know the catalogue, with remarks.
-LISTS = (
-    (LABELLED, CATALOGUE),
-    (HERE / "hard.csv", HERE / "hard_catalogue.csv"),
-    (HERE / "everyday.csv", HERE / "everyday_catalogue.csv"),
-    (HERE / "trades.csv", HERE / "trades_catalogue.csv"),
-    (HERE / "households.csv", HERE / "households_catalogue.csv"),
-    (HERE / "contents.csv", HERE / "contents_catalogue.csv"),
-    (HERE / "workshop.csv", HERE / "workshop_catalogue.csv"),
-    (HERE / "personal.csv", HERE / "personal_catalogue.csv"),
-    (HERE / "basement.csv", HERE / "basement_catalogue.csv"),
-    (HERE / "apartment.csv", HERE / "apartment_catalogue.csv"),
-    (HERE / "family.csv", HERE / "family_catalogue.csv"),
-    (HERE / "hotel.csv", HERE / "hotel_catalogue.csv"),
-    (HERE / "claims.csv", HERE / "claims_catalogue.csv"),
-    (HERE / "hobbies.csv", HERE / "hobbies_catalogue.csv"),
-)
+FOLDER = Path(__file__).parent / "lists"
+#: Lists with their catalogues. The second is of other trades: units, packs, variants, accessories,
+#: typing errors, shops that do not state brand or model. The third is written as people write:
+#: short, abbreviated, in any order. The others were written before the rules were adapted to them:
+#: medical devices, offices, gardens, car parts, clothing; the last nine in the words of people who
+#: do not know the catalogue, with remarks.
+NAMES = (
+    "labelled", "hard", "everyday", "trades", "households", "contents", "workshop", "personal",
+    "basement", "apartment", "family", "hotel", "claims", "hobbies",
+)  # fmt: skip
+#: Lists that the weights are fitted to as well.
+MORE_LISTS = Path(__file__).parent / "more_lists"
 _CATALOGUE = "_catalogue"
 EXPECTED = "Expected"
 #: A label: no offer is the right one; a person has to choose.
@@ -82,16 +71,21 @@ class Accuracy:
         return self.wrong_prices / self.rows if self.rows else 0.0
 
 
-def lists_in(folder: Path | None) -> list[tuple[Path, Path]]:
+def with_catalogue(labelled: Path) -> tuple[Path, Path]:
+    return labelled, labelled.with_name(f"{labelled.stem}{_CATALOGUE}.csv")
+
+
+LISTS = tuple(with_catalogue(FOLDER / f"{name}.csv") for name in NAMES)
+
+
+def lists_in(folder: Path) -> list[tuple[Path, Path]]:
     """Lists of a folder, each with its catalogue."""
-    if folder is None:
-        return []
     lists = [file for file in sorted(folder.glob("*.csv")) if not file.stem.endswith(_CATALOGUE)]
     if not lists:
         raise UserError(
             f"{folder} has no lists", f"A list is NAME.csv, beside it NAME{_CATALOGUE}.csv."
         )
-    return [(file, file.with_name(f"{file.stem}{_CATALOGUE}.csv")) for file in lists]
+    return [with_catalogue(file) for file in lists]
 
 
 def labels_in(table: TableFile, currency: str) -> Iterator[Label]:

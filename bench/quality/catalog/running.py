@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.quality.catalog.measuring import Accuracy, Label, labels_in, measure
 from holdfast.clock import SystemClock
 from holdfast.pipeline import Fetch, Row, Tx
 from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.accuracy.measuring import Accuracy, Label, labels_in, measure
 from holdfast.pipelines.catalog.choosing import Choice
 from holdfast.pipelines.catalog.lookup import Lookup
 from holdfast.pipelines.catalog.normalising.gtin import article_number
@@ -81,8 +81,8 @@ class _Reading:
 
 
 async def barcodes_read(options: CatalogOptions, count: int, seed: int) -> int:
-    # Only here: the packages of photographs are optional.
-    from holdfast.pipelines.catalog.accuracy.photographs import photographs
+    # Imported here because its packages are optional.
+    from bench.quality.catalog.photographs import photographs
 
     reader = PhotoReader(options.photo_megabytes, options.photo_pixels, options.photo_seconds)
     read = 0

@@ -21,7 +21,6 @@ LABELLED = Path(__file__).parent / "labelled.tsv"
 NATURAL = Path(__file__).parent / "natural.tsv"
 #: By another author, who had not read the rules either.
 REVIEW = Path(__file__).parent / "review.tsv"
-#: What `holdfast posts quality` measures.
 SETS = (LABELLED, NATURAL, REVIEW)
 _COLUMNS = ("language", "sentiment", "intent", "text")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import UserError
-from holdfast.pipelines import posts
-from holdfast.pipelines.posts.quality.measuring import (
+from bench.quality.posts.measuring import (
     NATURAL,
     REVIEW,
     SETS,
@@ -17,6 +16,11 @@ from holdfast.pipelines.posts.quality.measuring import (
     measure,
     read_labelled,
 )
+from holdfast.errors import UserError
+from holdfast.pipelines import posts
+from tests.quality.command import measured
+
+_HEADER = b"language\tsentiment\tintent\ttext\n"
 
 
 def test_set_is_large_and_has_every_label_in_both_languages() -> None:
@@ -65,10 +69,38 @@ def test_macro_f1() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a\tb\n", "language\tsentiment\tintent\ttext\nen\tGOOD\tLEAD\tx"]
+    ("content", "reason"),
+    [
+        (_HEADER, "has no posts"),
+        (b"", "does not begin with the columns"),
+        (b"\xed\xa0\xff", "UTF-8"),
+        (_HEADER + b"en\tGOOD\tLEAD\tx", "'GOOD'"),
+        (_HEADER + b"en\tPOSITIVE\tLEAD", "3 columns"),
+    ],
 )
-def test_file_that_is_not_labelled_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "posts.tsv"
-    path.write_text(text)
-    with pytest.raises(UserError):
+def test_mistakes_in_a_file_of_labels_are_named(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    path = tmp_path / "mine.tsv"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=reason):
         read_labelled(path)
+
+
+def test_file_of_labels_may_come_from_a_spreadsheet(tmp_path: Path) -> None:
+    path = tmp_path / "mine.tsv"
+    path.write_bytes(
+        b"\xef\xbb\xbf" + _HEADER.replace(b"\n", b"\r\n") + b"en\tPOSITIVE\tLEAD\tx\r\n"
+    )
+    assert [post.text for post in read_labelled(path)] == ["x"]
+
+
+def test_command_measures_posts_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.tsv").write_bytes(_HEADER + b"en\tPOSITIVE\tDISCUSSION\tI love this phone\n")
+    scores = json.loads(measured("posts", "--file", tmp_path / "mine.tsv", "--json").stdout)
+    assert {(score["set"], score["task"], score["ours"]) for score in scores} == {
+        ("mine", "sentiment", 1.0),
+        ("mine", "intent", 1.0),
+    }
+    refused = measured("posts", "--file", tmp_path / "theirs.tsv")
+    assert refused.returncode == 1 and "there is no file" in refused.stderr

@@ -25,6 +25,19 @@ _RANKS = 5
 _SHOWN = 50
 _LINE = 'A line is {"row": {"name": "Douglas Adams"}, "expected": "Q42"}, or null for no item.'
 _PAGE = 500
+_TASKS = """
+select   seq, item, reason
+from     linker_tasks
+where    job_id = :job_id and seq > :after
+order by seq
+limit    :limit
+"""
+_CANDIDATES = """
+select   seq, item
+from     linker_candidates
+where    job_id = :job_id and seq > :after and seq <= :last and position <= :most
+order by seq, position
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +139,17 @@ async def judge_job(fetch: Fetch, job_id: int, labelled: Sequence[LabelledEntry]
     """What a job made of a labelled set: its items are the lines, in order."""
     judged: dict[int, Judgement] = {}
     last = 0
-    while rows := await fetch(
-        "linker_tasks_of_job", {"job_id": job_id, "after": last, "limit": _PAGE}
-    ):
-        seqs = [row["seq"] for row in rows]
-        ranked: dict[int, list[str]] = {seq: [] for seq in seqs}
-        first = {"job_id": job_id, "seqs": seqs, "most": _RANKS}
-        for row in await fetch("linker_first_candidates", first):
+    while rows := await fetch(_TASKS, {"job_id": job_id, "after": last, "limit": _PAGE}):
+        ranked: dict[int, list[str]] = {row["seq"]: [] for row in rows}
+        first = {"job_id": job_id, "after": last, "last": rows[-1]["seq"], "most": _RANKS}
+        for row in await fetch(_CANDIDATES, first):
             ranked[row["seq"]].append(row["item"])
         for row in rows:
             seq = row["seq"]
             judged[seq] = Judgement(
                 labelled[seq - 1], tuple(ranked[seq]), row["item"], row["reason"]
             )
-        last = seqs[-1]
+        last = rows[-1]["seq"]
     return Report(
         tuple(
             judged.get(seq, Judgement(each, (), None, "its row could not be read"))

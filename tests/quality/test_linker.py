@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
+
 import pytest
 
-from holdfast.errors import InputError
-from holdfast.pipelines.linker.entries import Entry
-from holdfast.pipelines.linker.quality import (
+from bench.quality.linker.measuring import (
     Judgement,
     LabelledEntry,
     Report,
@@ -14,8 +16,12 @@ from holdfast.pipelines.linker.quality import (
     render,
     rows_of,
 )
+from holdfast.errors import InputError
+from holdfast.pipelines.linker.entries import Entry
 from tests.pipelines.linker.entity_world import make_world
-from tests.pipelines.linker.labelled import HAND_MADE, MAPPING, make_labelled, measure_seed
+from tests.pipelines.linker.labelled import AGENT, HAND_MADE, MAPPING, make_labelled, measure_seed
+from tests.pipelines.linker.wikidata_server import WikidataServer
+from tests.quality.command import measured
 
 
 @pytest.mark.slow
@@ -83,3 +89,26 @@ def test_line_that_is_not_labelled_is_named(line: str, complaint: str) -> None:
         read_labelled(lines, MAPPING)
     with pytest.raises(InputError, match=complaint):
         rows_of(lines)
+
+
+async def test_command_measures_entries_of_ones_own(sqlite_url: str, tmp_path: Path) -> None:
+    world = make_world(1)
+    (tmp_path / "labelled.jsonl").write_text("\n".join(make_labelled(world, 1, 40)[:40]))
+    (tmp_path / "mapping.json").write_text(json.dumps(MAPPING.to_json()))
+    words = ("linker", tmp_path / "labelled.jsonl", "--mapping", tmp_path / "mapping.json")
+    async with WikidataServer(world) as wikidata:
+        settings = {
+            "HOLDFAST_DATABASE_URL": sqlite_url,
+            "HOLDFAST_DATA_DIR": str(tmp_path / ".holdfast"),
+            "HOLDFAST_LINKER_WIKIDATA_URL": wikidata.url,
+            "HOLDFAST_LINKER_SPACING_SECONDS": "0",
+            "HOLDFAST_LINKER_BATCH_WAIT_SECONDS": "0.005",
+            "HOLDFAST_LINKER_CONCURRENCY": "20",
+            "HOLDFAST_HTTP_USER_AGENT": AGENT,
+            "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
+            "HOLDFAST_WORKERS": "1",
+        }
+        finished = await asyncio.to_thread(measured, *words, settings=settings)
+    assert finished.returncode == 0, finished.stderr + finished.stdout
+    assert "precision of accepted       1.0000  (at least 0.99: good)" in finished.stdout
+    assert "entries                         40" in finished.stdout

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.pipelines.catalog.accuracy.measuring import REVIEW, Accuracy, Label, add_result
+from bench.quality.catalog.measuring import REVIEW, Accuracy, Label, add_result
 from holdfast.pipelines.catalog.choosing import choose, compared, is_identified, wanted_among
 from holdfast.pipelines.catalog.deciding import evidence, likeliest
 from holdfast.pipelines.catalog.offers import Offer

@@ -1,0 +1,1 @@
+"""How good the results of the pipelines are, on lists whose right answers are known."""

@@ -1,0 +1,1 @@
+"""How good the choice of catalog is: labelled lists, and generated photographs."""

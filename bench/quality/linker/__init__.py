@@ -1,0 +1,1 @@
+"""How good the linking is, on entries whose right item is known."""

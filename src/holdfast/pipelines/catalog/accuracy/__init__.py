@@ -1,1 +1,0 @@
-"""How good the choice is: a labelled list with its catalogue, and generated photographs."""

@@ -1,0 +1,1 @@
+"""The tools of bench/quality, and the figures that the pipelines reach."""
