@@ -14,7 +14,7 @@ from bench.catalog.photos import price_photographs, write_zip
 from bench.measure import RunFailed
 from bench.report import Result, Table, at_most, per_second
 from bench.scenarios.ground import QUICK, Ground
-from holdfast.pipelines.catalog.accuracy.measuring import CATALOGUE, EXPECTED, LABELLED, REVIEW
+from holdfast_catalog.accuracy.measuring import CATALOGUE, EXPECTED, LABELLED, REVIEW
 
 _ROWS, _QUICK_ROWS = 100_000, 2_000
 _PHOTOS, _QUICK_PHOTOS = 10_000, 300
