@@ -9,11 +9,13 @@ help: ## Show this list
 
 install: .venv/runtime ## Install the program into .venv (.venv/bin/holdfast)
 
-.venv/runtime: requirements/base.txt pyproject.toml
+PIPELINES := $(wildcard pipelines/*)
+
+.venv/runtime: requirements/base.txt pyproject.toml $(PIPELINES:=/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Holdfast needs Python 3.11 or later; run: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/base.txt
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps -e .
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps -e . $(addprefix -e ./,$(PIPELINES))
 	@touch $@
 
 .venv/dev: requirements/dev.txt .venv/runtime

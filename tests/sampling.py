@@ -29,8 +29,8 @@ SHARES = {
     "tests/extension/": 0.6,
     "tests/messaging/": 0.4,
     "tests/ops/": 0.4,
-    "tests/pipelines/meetings/": 0.4,
-    "tests/pipelines/posts/": 0.4,
+    "pipelines/meetings/tests/": 0.4,
+    "pipelines/posts/tests/": 0.4,
 }
 
 
@@ -97,7 +97,8 @@ def _one_of_each(
 
 def _beside_database(item: pytest.Item) -> str | None:
     """The test and its parameters, except the database: one name for all its databases."""
-    folder = item.nodeid.split("/")[1]
+    first, second = item.nodeid.split("/")[:2]
+    folder = first if first == "pipelines" else second
     parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
     database = parameters.pop("database_url", None)
     if folder not in ABOVE_THE_STORE or database is None:

@@ -15,14 +15,14 @@ import orjson
 from holdfast.clock import SystemClock
 from holdfast.columns import column_mapping, mapped_row
 from holdfast.pipeline import Row
-from holdfast.pipelines.catalog.lookup import Lookup
-from holdfast.pipelines.catalog.normalising.product import INPUTS, product_of
-from holdfast.pipelines.catalog.options import CatalogOptions
-from holdfast.pipelines.catalog.pipeline import rules_of
-from holdfast.pipelines.catalog.providers.local import LocalCatalog
-from holdfast.pipelines.catalog.results import row_of
-from holdfast.pipelines.catalog.silences import Silences
 from holdfast.store import Store, open_store
+from holdfast_catalog.lookup import Lookup
+from holdfast_catalog.normalising.product import INPUTS, product_of
+from holdfast_catalog.options import CatalogOptions
+from holdfast_catalog.pipeline import rules_of
+from holdfast_catalog.providers.local import LocalCatalog
+from holdfast_catalog.results import row_of
+from holdfast_catalog.silences import Silences
 
 
 @dataclass(frozen=True, slots=True)

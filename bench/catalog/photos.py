@@ -12,7 +12,7 @@ from PIL import Image
 
 from bench.measure import Watch, python, run_to_end
 from bench.quality.catalog.photographs import photograph
-from holdfast.pipelines.catalog.normalising.gtin import check_digit
+from holdfast_catalog.normalising.gtin import check_digit
 
 _WITH_BARCODES = 50  # one of so many
 _DIFFERENT = 20  # photographs with barcodes are drawn once and used again

@@ -24,7 +24,7 @@ from bench.linker.loops import AGENT
 from bench.measure import RunFailed, python
 from bench.report import Result, Table, at_most
 from bench.scenarios.ground import QUICK, Ground
-from tests.pipelines.linker.entity_world import make_world
+from pipelines.linker.tests.entity_world import make_world
 
 _ENTRIES, _QUICK_ENTRIES = 10_000, 500
 _REPEATED = 0.3

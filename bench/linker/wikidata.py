@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.pipelines.linker.entity_world import make_world
-from tests.pipelines.linker.wikidata_server import WikidataServer, html
+from pipelines.linker.tests.entity_world import make_world
+from pipelines.linker.tests.wikidata_server import WikidataServer, html
 from tests.world import Answer
 
 

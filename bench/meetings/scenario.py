@@ -22,8 +22,8 @@ from bench.scenarios.ground import QUICK, Ground
 from bench.servers import free_port
 from holdfast.engine.control import Control
 from holdfast.observe.log import configure
-from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.store import open_store
+from holdfast_meetings.pipeline import Meetings
 
 _TOWN = "largest.ca"
 _PAGES, _QUICK_PAGES = 547_000, 20_000

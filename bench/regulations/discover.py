@@ -16,10 +16,10 @@ from holdfast.cli.work import collect_garbage_less_often
 from holdfast.clock import SystemClock
 from holdfast.engine.gates import Passage
 from holdfast.http import HttpClient, HttpOptions
-from holdfast.pipelines.regulations.dates import DateRange
-from holdfast.pipelines.regulations.discovery import Discovery
-from holdfast.pipelines.regulations.sources import Mode
-from holdfast.pipelines.regulations.sources_file import parse_sources
+from holdfast_regulations.dates import DateRange
+from holdfast_regulations.discovery import Discovery
+from holdfast_regulations.sources import Mode
+from holdfast_regulations.sources_file import parse_sources
 
 SOURCE = """
 [[source]]

@@ -12,10 +12,10 @@ from lxml import etree
 from bench.regulations import site
 from bench.regulations.discover import SOURCE
 from holdfast.cli.work import collect_garbage_less_often
-from holdfast.pipelines.regulations.dates import DateRange
-from holdfast.pipelines.regulations.discovery import Discovery
-from holdfast.pipelines.regulations.sitemap.reader import SitemapReader
-from holdfast.pipelines.regulations.sources_file import parse_sources
+from holdfast_regulations.dates import DateRange
+from holdfast_regulations.discovery import Discovery
+from holdfast_regulations.sitemap.reader import SitemapReader
+from holdfast_regulations.sources_file import parse_sources
 
 _LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 _BASE = "http://gazette.example.hr"

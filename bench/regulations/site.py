@@ -13,7 +13,7 @@ from typing import Any
 
 import uvloop
 
-from holdfast.pipelines.regulations.demo import sitemap_markup
+from holdfast_regulations.demo import sitemap_markup
 
 _WORDS = "Na temelju članka 89. Ustava Republike Hrvatske donosim odluku o proglašenju zakona. "
 

@@ -51,7 +51,7 @@ Events = Mapping[str, tuple[str, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A pipeline and its parts, for built-in and installed packages alike."""
+    """A pipeline and its parts, of this repository or of anybody else."""
 
     name: str  # also of its pipeline; prefix of its tables, queries, settings and events
     package: str

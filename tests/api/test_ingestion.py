@@ -13,6 +13,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from conftest import INCOMING
 from holdfast.console.adapter_scans import AdapterScans, ScanReport
 from holdfast.console.adapters import Adapter
 from holdfast.console.grid import write_export
@@ -21,7 +22,6 @@ from holdfast.files.places.contract import Arrived, Place
 from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
 from tests.command import HoldfastCommand
-from tests.conftest import INCOMING
 from tests.file_stores import bucket_of
 from tests.ftp import PASSWORD, FtpFolder, self_signed
 

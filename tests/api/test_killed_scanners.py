@@ -17,11 +17,11 @@ from uuid import uuid4
 import pytest
 import structlog
 
+from conftest import INCOMING
 from holdfast.engine.lost_workers import LostWorkers
 from tests.api.doomed_scan import STEPS
 from tests.api.server import ApiServer
 from tests.api.test_ingestion import ROWS, watch
-from tests.conftest import INCOMING
 from tests.file_stores import bucket_of
 from tests.ftp import PASSWORD, FtpFolder
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
+ROOT = Path(__file__).parents[2]
+SOURCES = [ROOT / "src" / "holdfast", *sorted(ROOT.glob("pipelines/*/src"))]
 MEGABYTE = 1_000_000
 _NOT_PATTERNS = frozenset({"escape", "purge", "error"})
 
@@ -59,24 +60,24 @@ USES = {
     "observe.tracing._FORM": use(
         "fullmatch", "a", ("00-" + "a" * 32 + "-" + "a" * 16 + "-00", "-")
     ),
-    "pipelines.meetings.datasette._SIZE_LIMIT": use(
+    "holdfast_meetings.datasette._SIZE_LIMIT": use(
         "search", "_size must be <= ", ("_size must be <= ", "1"), most=300
     ),
-    "pipelines.meetings.datasette._TIME_LIMIT": use("search", "time limi", most=300),
-    "pipelines.meetings.datasette._REBUILDING": use(
+    "holdfast_meetings.datasette._TIME_LIMIT": use("search", "time limi", most=300),
+    "holdfast_meetings.datasette._REBUILDING": use(
         "search", "no such tabl", "unable to ope", most=300
     ),
-    "pipelines.meetings.datasette._TAG": use("sub", "<", "<a", "< >"),
-    "pipelines.meetings.municipalities._SUBDOMAIN": use("fullmatch", "a", "a.", "a-", ("a", "-")),
-    "pipelines.meetings.municipalities._url": use(
+    "holdfast_meetings.datasette._TAG": use("sub", "<", "<a", "< >"),
+    "holdfast_meetings.municipalities._SUBDOMAIN": use("fullmatch", "a", "a.", "a-", ("a", "-")),
+    "holdfast_meetings.municipalities._url": use(
         "fullmatch", ("https://", "a"), ("https://a/", "/"), "https://"
     ),
-    "pipelines.meetings.web.views.wording._WORD_STARTS": use("sub", "A", "aA", "Aa"),
+    "holdfast_meetings.web.views.wording._WORD_STARTS": use("sub", "A", "aA", "Aa"),
     "text_search._WORDS": use("findall", '"', "a", 'a"', ('"', "a")),
     "text_search._MARKED": use("findall", "\x02", "\x02a", ("\x02", "a")),
-    "pipelines.meetings.reads._containing": use("sub", "%", "\\"),
-    "pipelines.meetings.rows._DAY": use("fullmatch", "1"),
-    "pipelines.meetings.rows._DIGITS": use("fullmatch", "1"),
+    "holdfast_meetings.reads._containing": use("sub", "%", "\\"),
+    "holdfast_meetings.rows._DAY": use("fullmatch", "1"),
+    "holdfast_meetings.rows._DIGITS": use("fullmatch", "1"),
     "sources.cursor_api._LINK": use("findall", "<", "<a", ("<", "a"), "<>"),
     "sources.cursor_api._REL_NEXT": use(
         "search", "; ", (";", " "), ";rel ", "; rel = ", ("; rel =", " ")
@@ -118,124 +119,124 @@ USES = {
     "store.streams.of_pipeline": use("sub", "%", "\\"),
     "web.text_diff._LINES": use("findall", "a", "\n", "a\n"),
     "web.text_diff._WORDS": use("findall", "a", " ", "a "),
-    "pipelines.catalog.normalising.remarks._NUMBERED": use(
+    "holdfast_catalog.normalising.remarks._NUMBERED": use(
         *("sub", "room", ("room", " "), "room no ", ("room no.", " "), ("room #", " ")),
         *("1", "1 ", ("1", " "), ("1+", " "), "first ", "1 years ", "qty", ("qty", " "), "qty of "),
         *("bought in late ", "got jan", ("got january", " "), "from march. '"),
     ),
-    "pipelines.catalog.normalising.remarks._NOT": use("sub", "not ", "not a ", ("not ", "a"), "-"),
-    "pipelines.catalog.normalising.remarks._UNSURE": use(
+    "holdfast_catalog.normalising.remarks._NOT": use("sub", "not ", "not a ", ("not ", "a"), "-"),
+    "holdfast_catalog.normalising.remarks._UNSURE": use(
         *("search", "don't know ", "not sure ", "not sure of the ", ("idk", " "), "no idea which "),
     ),
-    "pipelines.catalog.normalising.remarks._SHOPS": use(
+    "holdfast_catalog.normalising.remarks._SHOPS": use(
         "sub", "at ", "at kohl", "from amazon", "best ", "home depot", "tj ", ("tj", " "), "'"
     ),
-    "pipelines.catalog.normalising.remarks._PART_OF": use(
+    "holdfast_catalog.normalising.remarks._PART_OF": use(
         "sub", "part ", "parts of ", "parts of the", ("lid", " "), "glass off my"
     ),
-    "pipelines.catalog.normalising.wording._PARTS": use("split", ",", " - ", "a", " for ", " "),
-    "pipelines.catalog.normalising.wording._EXCLUDED": use(
+    "holdfast_catalog.normalising.wording._PARTS": use("split", ",", " - ", "a", " for ", " "),
+    "holdfast_catalog.normalising.wording._EXCLUDED": use(
         "sub", "(", ("(", " "), "(a ", ("(", "a"), ("(a ", "a"), "(a a a a ", (",", "a "), ", "
     ),
-    "pipelines.catalog.scoring._NUMBER_SIGN": use("sub", "no", "no.", "# ", "nr .", " "),
-    "pipelines.catalog.normalising.years._RANGE": use(
+    "holdfast_catalog.scoring._NUMBER_SIGN": use("sub", "no", "no.", "# ", "nr .", " "),
+    "holdfast_catalog.normalising.years._RANGE": use(
         "sub", "2021-24", ("2021", " "), "2021 -", ("2021-", " "), "20"
     ),
-    "pipelines.linker.comparing._SEPARATORS": use("sub", " ", "a-", "a "),
-    "pipelines.linker.comparing._POINT": use("fullmatch", *POINTS, ("point(", " "), "point("),
+    "holdfast_linker.comparing._SEPARATORS": use("sub", " ", "a-", "a "),
+    "holdfast_linker.comparing._POINT": use("fullmatch", *POINTS, ("point(", " "), "point("),
     # No text of more than 100 characters is read as a date.
-    "pipelines.linker.dates._CIRCA": use("sub", " ", ("a", " "), ("ca.", " "), " ?", most=100),
-    "pipelines.linker.dates._ERA": use("sub", " ", ("a", " "), " bc", "b.c.", most=100),
-    "pipelines.linker.dates._ISO": use("fullmatch", *DIGITS, ("2020-01-01 0000", "a"), most=100),
-    "pipelines.linker.dates._SHORT_YEAR": use("fullmatch", *DIGITS, most=100),
-    "pipelines.linker.dates._COMPACT": use("fullmatch", *DIGITS, most=100),
-    "pipelines.linker.dates._YEAR_FIRST": use("fullmatch", *DIGITS, ("2020.", "1."), most=100),
-    "pipelines.linker.dates._DOTTED": use("fullmatch", *DIGITS, "1. ", ("1.", " "), most=100),
-    "pipelines.linker.dates._SLASHED": use("fullmatch", *DIGITS, "1/", most=100),
-    "pipelines.linker.dates._DAY_NAMED": use(
+    "holdfast_linker.dates._CIRCA": use("sub", " ", ("a", " "), ("ca.", " "), " ?", most=100),
+    "holdfast_linker.dates._ERA": use("sub", " ", ("a", " "), " bc", "b.c.", most=100),
+    "holdfast_linker.dates._ISO": use("fullmatch", *DIGITS, ("2020-01-01 0000", "a"), most=100),
+    "holdfast_linker.dates._SHORT_YEAR": use("fullmatch", *DIGITS, most=100),
+    "holdfast_linker.dates._COMPACT": use("fullmatch", *DIGITS, most=100),
+    "holdfast_linker.dates._YEAR_FIRST": use("fullmatch", *DIGITS, ("2020.", "1."), most=100),
+    "holdfast_linker.dates._DOTTED": use("fullmatch", *DIGITS, "1. ", ("1.", " "), most=100),
+    "holdfast_linker.dates._SLASHED": use("fullmatch", *DIGITS, "1/", most=100),
+    "holdfast_linker.dates._DAY_NAMED": use(
         *("fullmatch", *DIGITS, ("1", " "), ("1 of", " "), ("1 of may", " "), "1 may "), most=100
     ),
-    "pipelines.linker.dates._NAMED_DAY": use(
+    "holdfast_linker.dates._NAMED_DAY": use(
         *("fullmatch", "a", ("may", " "), ("may 1", " "), ("may 1st,", " ")), most=100
     ),
-    "pipelines.linker.dates._NAMED": use("fullmatch", "a", ("may", " "), ("may.,", " "), most=100),
-    "pipelines.linker.dates._DECADE": use("fullmatch", *DIGITS, ("1990", "'"), most=100),
-    "pipelines.linker.dates._CENTURY": use("fullmatch", *DIGITS, ("1st", " "), most=100),
-    "pipelines.linker.entities._TIME": use("match", *DIGITS, ("+", "1"), "+1-"),
-    "pipelines.linker.entities._ENTITY_NUMBER": use("fullmatch", ("Q", "1"), "Q"),
-    "pipelines.linker.entries._PROPERTY_ID": use("fullmatch", ("P", "1"), "P"),
-    "pipelines.linker.entries._ITEM_ID": use(
+    "holdfast_linker.dates._NAMED": use("fullmatch", "a", ("may", " "), ("may.,", " "), most=100),
+    "holdfast_linker.dates._DECADE": use("fullmatch", *DIGITS, ("1990", "'"), most=100),
+    "holdfast_linker.dates._CENTURY": use("fullmatch", *DIGITS, ("1st", " "), most=100),
+    "holdfast_linker.entities._TIME": use("match", *DIGITS, ("+", "1"), "+1-"),
+    "holdfast_linker.entities._ENTITY_NUMBER": use("fullmatch", ("Q", "1"), "Q"),
+    "holdfast_linker.entries._PROPERTY_ID": use("fullmatch", ("P", "1"), "P"),
+    "holdfast_linker.entries._ITEM_ID": use(
         "fullmatch", ("Q", "1"), "Q1", "http", ("https://www.wikidata.org/wiki/Q", "1")
     ),
-    "pipelines.linker.entries._SEVERAL": use("split", " ", "\n", "|", " ;"),
-    "pipelines.linker.envelope._CORRELATION_ID": use("fullmatch", "a"),
-    "pipelines.linker.envelope._TRACE_ID": use("fullmatch", "a"),
-    "pipelines.linker.envelope._SPAN_ID": use("fullmatch", "a"),
-    "pipelines.linker.names._SPACE": use("sub", " ", "a "),
-    "pipelines.linker.names._NOT_WORD": use("sub", " ", "a "),
-    "pipelines.linker.names._INSIDE_WORDS": use("sub", "'", "a'"),
-    "pipelines.linker.quickstatements._LANGUAGE": use("fullmatch", "a", ("en", "-a"), ("en-", "a")),
-    "pipelines.linker.quickstatements._POINT": use("fullmatch", *POINTS, " "),
-    "pipelines.linker.wikidata._ITEM_ID": use("fullmatch", ("Q", "1"), "Q"),
-    "pipelines.linker.wikidata._ID": use("fullmatch", ("Q", "1"), "P"),
-    "pipelines.linker.wikidata._OPERATORS": use("sub", "(", "a("),
-    "pipelines.posts.analysis.text._LONG_RUN": use("search", "a", "ab", "aaaaaab", most=5_000),
-    "pipelines.posts.analysis.text.WORD": use("findall", "a ", "a", "_", most=5_000),
-    "pipelines.regulations.canonical._ESCAPE": use("sub", "%", "%a", "%41"),
-    "pipelines.regulations.canonical._PLAIN": use(
+    "holdfast_linker.entries._SEVERAL": use("split", " ", "\n", "|", " ;"),
+    "holdfast_linker.envelope._CORRELATION_ID": use("fullmatch", "a"),
+    "holdfast_linker.envelope._TRACE_ID": use("fullmatch", "a"),
+    "holdfast_linker.envelope._SPAN_ID": use("fullmatch", "a"),
+    "holdfast_linker.names._SPACE": use("sub", " ", "a "),
+    "holdfast_linker.names._NOT_WORD": use("sub", " ", "a "),
+    "holdfast_linker.names._INSIDE_WORDS": use("sub", "'", "a'"),
+    "holdfast_linker.quickstatements._LANGUAGE": use("fullmatch", "a", ("en", "-a"), ("en-", "a")),
+    "holdfast_linker.quickstatements._POINT": use("fullmatch", *POINTS, " "),
+    "holdfast_linker.wikidata._ITEM_ID": use("fullmatch", ("Q", "1"), "Q"),
+    "holdfast_linker.wikidata._ID": use("fullmatch", ("Q", "1"), "P"),
+    "holdfast_linker.wikidata._OPERATORS": use("sub", "(", "a("),
+    "holdfast_posts.analysis.text._LONG_RUN": use("search", "a", "ab", "aaaaaab", most=5_000),
+    "holdfast_posts.analysis.text.WORD": use("findall", "a ", "a", "_", most=5_000),
+    "holdfast_regulations.canonical._ESCAPE": use("sub", "%", "%a", "%41"),
+    "holdfast_regulations.canonical._PLAIN": use(
         *("fullmatch", "a", "http", ("http://", "a"), ("http://", "a."), ("http://a.a", "a")),
         *(("http://a.a/", "a"), ("http://a.a/", "./"), ("http://", "a-.a")),
     ),
-    "pipelines.regulations.canonical._DOTS": use("search", "/", "/.", "/..", "/..a"),
+    "holdfast_regulations.canonical._DOTS": use("search", "/", "/.", "/..", "/..a"),
     # The first 1,024 bytes of a body.
-    "pipelines.regulations.content._MARKUP": use(
+    "holdfast_regulations.content._MARKUP": use(
         *("match", " ", "<", ("<?xml", " "), ("<?xml>", " "), "<!--", "<!---->", "<!-- --> "),
         *(("<?xml>", "<!---->"), ("<!--", "-"), ("<!--", "--> ")),
     ),
-    "pipelines.regulations.content._FILE_NAMES": use("search", ".", ".pdf", ".xls"),
+    "holdfast_regulations.content._FILE_NAMES": use("search", ".", ".pdf", ".xls"),
     # Titles are cut to 500 characters.
-    "pipelines.regulations.content._SAYS_MISSING": use(
+    "holdfast_regulations.content._SAYS_MISSING": use(
         *("search", "stranica", "sadržaj ", "tražen", "traženastranic", ("tražena ", "stranic")),
         *("404", "page not ", "not foun", "dokument nije "),
     ),
-    "pipelines.regulations.dates._ISO": use(
+    "holdfast_regulations.dates._ISO": use(
         *("search", *DIGITS, "1", "2020-", "2020-01", "2020-01-01T", "2020-01-01T00:00"),
         *(("2020-01-01T00:00", "1"), "2020-01-011"),
     ),
-    "pipelines.regulations.dates._NUMERIC": use(
+    "holdfast_regulations.dates._NUMERIC": use(
         "search", *DIGITS, "1 ", ("1", " "), ("1.", " "), ("1.1.", " "), "1.", "1 . ", "1.1.11111"
     ),
-    "pipelines.regulations.nesting._TAG": use("findall", "<", "</", "<a", "<" + "a" * 30),
-    "pipelines.regulations.dates._WORDED": use(
+    "holdfast_regulations.nesting._TAG": use("findall", "<", "</", "<a", "<" + "a" * 30),
+    "holdfast_regulations.dates._WORDED": use(
         "findall", *DIGITS, "1 ", ("1", " "), ("1 ", "a"), ("1 a", " "), "1 a ", "1. a 20201"
     ),
-    "pipelines.regulations.extract._decoded": use(
+    "holdfast_regulations.extract._decoded": use(
         *("search", "charset", ("charset", " "), "charset ", ("charset=", " "), "charset= "),
         most=2_048,
     ),
-    "pipelines.regulations.sitemap.frontier._NUMBER": use("sub", "1", "a1"),
-    "pipelines.regulations.sitemap.plain._ENTRY": use(
+    "holdfast_regulations.sitemap.frontier._NUMBER": use("sub", "1", "a1"),
+    "holdfast_regulations.sitemap.plain._ENTRY": use(
         *("split", "<url>", ("<url>", " "), "<url><loc>", ("<url><loc>", "a"), " "),
         *(("<url><loc>", "&amp;"), ("<url><loc></loc>", " "), "<url><loc></loc></url>", "<url> "),
         *("<url><loc></loc><priority>", ("<url><loc></loc>", "<priority></priority>")),
     ),
-    "pipelines.regulations.sitemap.plain._HEAD": use(
+    "holdfast_regulations.sitemap.plain._HEAD": use(
         *("match", ("<?xml ", " "), ("<urlset ", " "), ("<urlset ", "a "), ("<urlset ", " xmlns=")),
         most=2_048,
     ),
-    "pipelines.regulations.sitemap.plain._OTHER_ENCODING": use(
+    "holdfast_regulations.sitemap.plain._OTHER_ENCODING": use(
         "search", "encoding", ("encoding", " "), "encoding=", most=2_048
     ),
-    "pipelines.regulations.sources._slug": use("fullmatch", "a", "a-", "-"),
-    "pipelines.regulations.sources._host": use("fullmatch", "a", "a.", "-", ("a:", "1")),
+    "holdfast_regulations.sources._slug": use("fullmatch", "a", "a-", "-"),
+    "holdfast_regulations.sources._host": use("fullmatch", "a", "a.", "-", ("a:", "1")),
     # Lines of a file that an operator wrote.
-    "pipelines.regulations.sources_file._HEADER": use(
+    "holdfast_regulations.sources_file._HEADER": use(
         *("match", " ", "[", ("[", " "), ("[", "a "), ("[a]", " "), ("[a] #", "#"), "[a]"),
     ),
-    "pipelines.regulations.sources_file._KEY": use(
+    "holdfast_regulations.sources_file._KEY": use(
         *("match", " ", "a", "a.", ("a", " "), ("a.", " "), "a . ", '"', ('"', "a"), '"a"', "'"),
     ),
-    "pipelines.regulations.sources_file._TOML_LINE": use(
+    "holdfast_regulations.sources_file._TOML_LINE": use(
         "search", "(at line ", ("(at line ", "1"), ("(at line 1, column ", "1")
     ),
     "api.signatures._PARTS": use("fullmatch", "a", ("t=", "1"), ("t=1,n=", "a"), "t=1,n="),
@@ -258,7 +259,7 @@ USES = {
 #: Patterns that the source puts together, and where their bound comes from.
 BUILT = {
     "console.kill_switches._SCOPE": "made of two constants; a scope is all, or a prefix and a name",
-    "pipelines.regulations.sources._pattern": (
+    "holdfast_regulations.sources._pattern": (
         "an operator's own; URLs of 2,048, titles of 500 and short texts of 2,000 characters"
     ),
     "text_search.highlighted_parts": "at most 50 escaped words over the first 100,000 characters",
@@ -277,14 +278,17 @@ class Expression:
 def expressions() -> list[Expression]:
     return [
         expression
-        for path in sorted(SOURCE.rglob("*.py"))
-        for expression in _in_module(_module(path), ast.parse(path.read_text(encoding="utf-8")))
+        for source in SOURCES
+        for path in sorted(source.rglob("*.py"))
+        for expression in _in_module(
+            _module(source, path), ast.parse(path.read_text(encoding="utf-8"))
+        )
     ]
 
 
-def _module(path: Path) -> str:
+def _module(source: Path, path: Path) -> str:
     """As it is imported, without `holdfast.`: several packages have a module `dates`."""
-    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(path.relative_to(source).with_suffix("").parts)
 
 
 def _in_module(module: str, tree: ast.Module) -> Iterator[Expression]:

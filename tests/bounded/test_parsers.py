@@ -41,7 +41,7 @@ assert next_link("<" * 1_000_000) is None
 """,
     "error of a site": """
 import orjson
-from holdfast.pipelines.meetings import datasette
+from holdfast_meetings import datasette
 class Reply:
     content = orjson.dumps({"error": "<" * 90_000})
     content_type, sample = "application/json", "sample"
@@ -56,7 +56,7 @@ headers = httpx2.Headers({"content-type": "text/plain; charset=punycode"})
 assert len(Reply(200, "http://a/", headers, b"a-" + b"b" * 1_000_000).text) == 1_000_002
 """,
     "page of a shop": """
-from holdfast.pipelines.catalog.providers.structured_data import products_in, schema_data
+from holdfast_catalog.providers.structured_data import products_in, schema_data
 worst = ["<a>" * 150_000 + "</b>" * 150_000, "<b itemscope><b itemprop=a>x" * 30_000,
      "<b itemscope itemprop=offers>" * 30_000, "<b itemscope><b itemprop=a>" + "x<br>" * 200_000,
      "<b itemscope itemtype=Product>" + "<b itemprop=offers itemscope></b>" * 30_000]
@@ -140,8 +140,8 @@ for start, unit in worst:
 """,
     "sitemap": """
 import gzip
-from holdfast.pipelines.regulations.sitemap.problems import SitemapError
-from holdfast.pipelines.regulations.sitemap.reader import SitemapReader
+from holdfast_regulations.sitemap.problems import SitemapError
+from holdfast_regulations.sitemap.reader import SitemapReader
 start = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
 units = [
     b"<", b"<a>", b"<url>", b"<url/>", b"<url><loc>", b"<!--", b"<!---->", b"<a b='", b"&amp;",
@@ -163,7 +163,7 @@ for document in documents:
             assert error.fault
 """,
     "Sitemap lines of robots.txt": """
-from holdfast.pipelines.regulations.sitemap.reader import sitemaps_in_robots
+from holdfast_regulations.sitemap.reader import sitemaps_in_robots
 units = ("Sitemap: a\\n", "Sitemap:", ":", " ", "\\n", "\\r", "Sitemap: #", "Sitemap: a #\\n", "a")
 for unit in units:
     assert len(sitemaps_in_robots(unit * (1_000_000 // len(unit)))) <= 1
@@ -171,8 +171,8 @@ assert len(sitemaps_in_robots("".join("Sitemap: %d\\n" % n for n in range(60_000
 """,
     "links of a listing": """
 from holdfast.errors import DiscoveryError
-from holdfast.pipelines.regulations.admission import Admission
-from holdfast.pipelines.regulations.listing import Fetched, ListingPage
+from holdfast_regulations.admission import Admission
+from holdfast_regulations.listing import Fetched, ListingPage
 def read(unit, selector="a[href]"):
     text = "".join(unit.replace("N", str(n)) for n in range(1_000_000 // len(unit)))
     page = ListingPage(Fetched("https://a.example/", 200, text))
@@ -189,9 +189,9 @@ for unit in ("<p><a href=/N><b>", "<a href='#N'>", "<a ", "<a href="):
         pass
 """,
     "dates and names of the linker": """
-from holdfast.pipelines.linker.dates import BadDate, parse_date
-from holdfast.pipelines.linker.names import clean, cut, fold, language_of, latin_form
-from holdfast.pipelines.linker.names import spoken_order
+from holdfast_linker.dates import BadDate, parse_date
+from holdfast_linker.names import clean, cut, fold, language_of, latin_form
+from holdfast_linker.names import spoken_order
 units = (" ", "a ", "1", "1 ", "?", " ?", "c.", "-", "'", ",", "|",
     "a\\u0301", "\\u0301", "\\ufdfa", "\\u6f22",
     "\\u0301\\u0316")
@@ -207,8 +207,8 @@ for unit in units:
     language_of(text, "en")
 """,
     "cells of the linker": """
-from holdfast.pipelines.linker.entries import ColumnMapping, read_entry
-from holdfast.pipelines.linker.names import likeness
+from holdfast_linker.entries import ColumnMapping, read_entry
+from holdfast_linker.names import likeness
 mapping = ColumnMapping(
     name="a", id="a", type="a", aliases=("b",), dates={"c": "P1"}, identifiers={"d": "P2"},
     properties={"e": "P3"},
@@ -221,14 +221,14 @@ for unit in (" ", "1 ", "|", " ;", "a\\u0301", "\\u0301\\u0316"):
 """,
     "normal forms": """
 import unicodedata
-from holdfast.pipelines.regulations.extract import normalised, text_hash
+from holdfast_regulations.extract import normalised, text_hash
 for unit in ("\\u0301\\u0316", "a\\u0301\\u0316", "e\\u0301 ", "\\u1100\\u1161"):
     text = unit * (1_000_000 // len(unit))
     assert normalised(text) and text_hash(text)
 assert normalised("e\\u0301 " * 1_000) == ("\\u00e9 " * 1_000).strip()
 """,
     "nesting of a listing page": """
-from holdfast.pipelines.regulations.nesting import is_too_nested
+from holdfast_regulations.nesting import is_too_nested
 assert is_too_nested("<div>" * 200_000) and is_too_nested("<ul><li>" * 5_000)
 assert is_too_nested("".join(f"<b x={i}>" for i in range(900)) + "<p>" * 10_000)
 assert is_too_nested("<div></span>" * 2_000)
@@ -238,7 +238,7 @@ for unit in ("<", "</", "<a", "</a>", "<A ", "< a", "<!--"):
     is_too_nested(unit * (1_000_000 // len(unit)))
 """,
     "dates of a page": """
-from holdfast.pipelines.regulations.dates import read_date
+from holdfast_regulations.dates import read_date
 for unit in ("1", "1 ", "1.", " ", "a ", "2020-", "1. a ", "(", ",", ":", "a\\u0301"):
     assert read_date(unit * (1_000_000 // len(unit))) is None
 """,

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "src" / "holdfast" / "pipelines").rglob("docs/**/*.md")),
+    *sorted((ROOT / "pipelines").glob("*/src/*/docs/**/*.md")),
 ]
 #: Every block, whatever its language: the end of one must not be taken for the start of the next.
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)

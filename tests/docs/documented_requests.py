@@ -19,10 +19,10 @@ PAGES = [
     for path in (
         ROOT / "README.md",
         *sorted((ROOT / "docs").rglob("*.md")),
-        *sorted((ROOT / "src" / "holdfast" / "pipelines").rglob("docs/**/*.md")),
+        *sorted((ROOT / "pipelines").glob("*/src/*/docs/**/*.md")),
     )
     if path != ROOT / "docs" / "reference" / "api.md"
-    and not path.match("pipelines/*/docs/reference.md")
+    and not path.match("pipelines/*/src/*/docs/reference.md")
 ]
 _METHOD = r"(GET|POST|PUT|PATCH|DELETE)"
 _BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.M | re.S)

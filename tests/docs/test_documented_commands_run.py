@@ -83,10 +83,10 @@ ELSEWHERE = {
     "run weather": _GUIDE,
     "weather list": _GUIDE,
     "up weather": _GUIDE,
-    "linker match": "tests/pipelines/linker/test_pipeline.py",
-    "linker quickstatements": "tests/pipelines/linker/test_pipeline.py",
-    "meetings backfill": "tests/pipelines/meetings/test_reads.py",
-    "regulations backfill": "tests/pipelines/regulations/test_processes.py",
+    "linker match": "pipelines/linker/tests/test_pipeline.py",
+    "linker quickstatements": "pipelines/linker/tests/test_pipeline.py",
+    "meetings backfill": "pipelines/meetings/tests/test_reads.py",
+    "regulations backfill": "pipelines/regulations/tests/test_processes.py",
 }
 #: What has to be there first, as a person would make it. The first that fits.
 BEFORE: list[tuple[str, list[str]]] = [

@@ -83,7 +83,7 @@ def routes(router: APIRouter | None) -> Iterator[tuple[str, str]]:
 
 SUBJECTS = [
     *(
-        Subject(extension, f"tests.pipelines.{name}.sample_rows")
+        Subject(extension, f"pipelines.{name}.tests.sample_rows")
         for name, extension in installed().items()
     ),
     Subject(TOY, "tests.extension.sample_rows"),

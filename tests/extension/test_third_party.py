@@ -3,12 +3,9 @@ environment, and used through the installed program."""
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
-import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,34 +14,15 @@ import httpx2
 import pytest
 
 from tests.signing_in import sign_in
+from tests.wheels import ROOT, Environment, run
 
-ROOT = Path(__file__).resolve().parents[2]
 THIRD_PARTY = Path(__file__).parent / "third_party"
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 pytestmark = pytest.mark.slow
 
 
-class Environment:
+class Site(Environment):
     """Holdfast and the third party's package, installed from wheels."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        wheels = folder / "wheels"
-        for project in (ROOT, THIRD_PARTY):
-            _run([*PIP, "wheel", "--no-build-isolation", "--no-deps", "-w", str(wheels), project])
-        venv.create(folder / "venv", with_pip=False, symlinks=True)
-        self.python = folder / "venv" / "bin" / "python"
-        install = [*PIP, "--python", str(self.python), "install", "--no-deps", "--no-index"]
-        _run([*install, *sorted(wheels.glob("*.whl"))])
-        self.packages = next((folder / "venv" / "lib").glob("python*/site-packages"))
-        _borrow_dependencies(self.packages, folder / "dependencies")
-        self.program = folder / "venv" / "bin" / "holdfast"
-        self.work = folder / "work"
-        self.work.mkdir()
-
-    def run(self, *arguments: str) -> str:
-        return _run([self.program, *arguments], cwd=self.work, env=self._variables())
 
     @contextmanager
     def signed_in(self, *arguments: str) -> Iterator[httpx2.Client]:
@@ -52,7 +30,7 @@ class Environment:
         process = subprocess.Popen(
             [self.program, *arguments],
             cwd=self.work,
-            env=self._variables(),
+            env=self.variables(),
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -67,37 +45,15 @@ class Environment:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=30)
 
-    def _variables(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "120"}
-
-
-def _borrow_dependencies(packages: Path, folder: Path) -> None:
-    """What both depend on, as it is installed here, so that nothing is downloaded. Holdfast itself
-    is left out: only the wheel's may be imported."""
-    folder.mkdir()
-    for path in (Path(entry) for entry in sys.path if Path(entry).name == "site-packages"):
-        for each in path.iterdir():
-            link = folder / each.name
-            if "holdfast" not in each.name and each.suffix != ".pth" and not link.is_symlink():
-                link.symlink_to(each)
-    (packages / "dependencies.pth").write_text(f"{folder}\n")
-
-
-def _run(command: list[str | Path], **more: object) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, **more)  # type: ignore[call-overload]
-    assert result.returncode == 0, result.stderr
-    output: str = result.stdout
-    return output
-
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    return Environment(tmp_path_factory.mktemp("installed"))
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(tmp_path_factory.mktemp("installed"), [ROOT, THIRD_PARTY])
 
 
-def test_wheel_of_a_third_party_is_used_beside_holdfast(environment: Environment) -> None:
+def test_wheel_of_a_third_party_is_used_beside_holdfast(environment: Site) -> None:
     where = "import holdfast, holdfast_tides; print(holdfast.__file__, holdfast_tides.__file__)"
-    for path in _run([environment.python, "-c", where], cwd=environment.work).split():
+    for path in run([environment.python, "-c", where], cwd=environment.work).split():
         assert Path(path).is_relative_to(environment.packages)
 
     assert re.search(r"^  tides +High tides of harbours\.$", environment.run("--help"), re.M)

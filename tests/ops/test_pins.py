@@ -13,7 +13,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OUR_OWN = {"holdfast", "tests", "bench", "examples"}
+PROJECTS = [ROOT / "pyproject.toml", *sorted(ROOT.glob("pipelines/*/pyproject.toml"))]
+PIPELINES = {f"holdfast_{path.parent.name}" for path in PROJECTS[1:]}
+OUR_OWN = {"holdfast", "tests", "bench", "examples", "pipelines", "conftest", *PIPELINES}
+#: Never installed unless somebody asks for it: its wheels are under the GPLv2.
+ONLY_BY_CHOICE = {"pillow-heif"}
 # `psycopg` is an application's own driver, `deeds` and `holdfast_tides` are written by tests.
 BROUGHT_BY_OTHERS = {"psycopg", "deeds", "holdfast_tides"}
 
@@ -44,7 +48,9 @@ def normal(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-@pytest.mark.parametrize(("folder", "requirements"), [("src", "base"), ("tests", "dev")])
+@pytest.mark.parametrize(
+    ("folder", "requirements"), [("src", "base"), ("tests", "dev"), ("pipelines", "dev")]
+)
 def test_every_imported_package_is_pinned(folder: str, requirements: str) -> None:
     distributions = packages_distributions()
     found = packages(folder)
@@ -56,8 +62,28 @@ def test_every_imported_package_is_pinned(folder: str, requirements: str) -> Non
     assert found and missing == set()
 
 
-def test_pins_are_made_from_what_the_package_depends_on() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = [name for group in project["optional-dependencies"].values() for name in group]
-    wanted = {re.split("[><=;~! ]", name)[0] for name in (*project["dependencies"], *extras)}
-    assert wanted == set((ROOT / "requirements" / "base.in").read_text().split())
+def test_pins_are_made_from_what_the_packages_depend_on() -> None:
+    names = {name for path in PROJECTS for name in _declared(path) if "holdfast" not in name}
+    base = set((ROOT / "requirements" / "base.in").read_text().split())
+    assert names - ONLY_BY_CHOICE == {_plain(name) for name in base}
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
+def test_packages_have_lower_bounds_only(path: Path) -> None:
+    """Upper bounds keep an application from installing us beside newer versions of its own."""
+    needs = [need.partition(";")[0] for need in _declarations(path)]
+    assert needs and [need for need in needs if re.search("[<~!]|==", need)] == []
+
+
+def _declared(path: Path) -> set[str]:
+    return {_plain(need) for need in _declarations(path)}
+
+
+def _declarations(path: Path) -> list[str]:
+    project = tomllib.loads(path.read_text())["project"]
+    extras = [need for group in project.get("optional-dependencies", {}).values() for need in group]
+    return [*project["dependencies"], *extras]
+
+
+def _plain(requirement: str) -> str:
+    return normal(re.split(r"[\[><=;~! ]", requirement)[0])

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import holdfast_catalog as catalog
 from bench.quality.catalog.measuring import LISTS, labels_in
 from bench.quality.catalog.running import choices_measured
 from holdfast.errors import UserError
-from holdfast.pipelines import catalog
-from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.store import Store
 from holdfast.tables.files import open_table
+from holdfast_catalog.options import CatalogOptions
 from tests.quality.command import measured
 
 #: Lists in the words of people who do not know the catalogue. They are harder.

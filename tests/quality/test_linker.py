@@ -17,10 +17,10 @@ from bench.quality.linker.measuring import (
     rows_of,
 )
 from holdfast.errors import InputError
-from holdfast.pipelines.linker.entries import Entry
-from tests.pipelines.linker.entity_world import make_world
-from tests.pipelines.linker.labelled import AGENT, HAND_MADE, MAPPING, make_labelled, measure_seed
-from tests.pipelines.linker.wikidata_server import WikidataServer
+from holdfast_linker.entries import Entry
+from pipelines.linker.tests.entity_world import make_world
+from pipelines.linker.tests.labelled import AGENT, HAND_MADE, MAPPING, make_labelled, measure_seed
+from pipelines.linker.tests.wikidata_server import WikidataServer
 from tests.quality.command import measured
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast_posts as posts
 from bench.quality.posts.measuring import (
     NATURAL,
     REVIEW,
@@ -17,7 +18,6 @@ from bench.quality.posts.measuring import (
     read_labelled,
 )
 from holdfast.errors import UserError
-from holdfast.pipelines import posts
 from tests.quality.command import measured
 
 _HEADER = b"language\tsentiment\tintent\ttext\n"

@@ -25,10 +25,10 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.configuration import Settings
 from holdfast.errors import UserError
-from holdfast.pipelines.catalog.offers import Offer
-from holdfast.pipelines.catalog.options import CatalogOptions
-from holdfast.pipelines.catalog.pipeline import rules_of
 from holdfast.tables.files import open_table
+from holdfast_catalog.offers import Offer
+from holdfast_catalog.options import CatalogOptions
+from holdfast_catalog.pipeline import rules_of
 
 LIST = typer.Option(None, "--list", help="Labelled list; its column Expected names an SKU.")
 CATALOG = typer.Option(None, "--catalogue", help="The catalogue that it is looked up in.")

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.quality.catalog.measuring import REVIEW, Accuracy, Label, add_result
-from holdfast.pipelines.catalog.choosing import choose, compared, is_identified, wanted_among
-from holdfast.pipelines.catalog.deciding import evidence, likeliest
-from holdfast.pipelines.catalog.offers import Offer
-from holdfast.pipelines.catalog.rivals import Rules, far_from_target
-from holdfast.pipelines.catalog.scoring import Score, Wanted
-from holdfast.pipelines.catalog.weighing import is_same_thing, likelihood
+from holdfast_catalog.choosing import choose, compared, is_identified, wanted_among
+from holdfast_catalog.deciding import evidence, likeliest
+from holdfast_catalog.offers import Offer
+from holdfast_catalog.rivals import Rules, far_from_target
+from holdfast_catalog.scoring import Score, Wanted
+from holdfast_catalog.weighing import is_same_thing, likelihood
 
 Weights = dict[str, dict[str, float]]
 _ROUNDS = 30

@@ -11,12 +11,12 @@ import orjson
 
 from holdfast.columns import BAD_ROW, column_mapping, mapped_row
 from holdfast.errors import UserError
-from holdfast.pipelines.catalog.choosing import Choice, Status
-from holdfast.pipelines.catalog.normalising.gtin import article_number
-from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
-from holdfast.pipelines.catalog.normalising.words import text_of
-from holdfast.pipelines.catalog.offers import Offer
 from holdfast.tables.files import TableFile
+from holdfast_catalog.choosing import Choice, Status
+from holdfast_catalog.normalising.gtin import article_number
+from holdfast_catalog.normalising.product import INPUTS, Product, product_of
+from holdfast_catalog.normalising.words import text_of
+from holdfast_catalog.offers import Offer
 
 FOLDER = Path(__file__).parent / "lists"
 #: Lists with their catalogues. The second is of other trades: units, packs, variants, accessories,

@@ -10,7 +10,7 @@ import numpy
 import zxingcpp
 from PIL import Image, ImageDraw, ImageFilter
 
-from holdfast.pipelines.catalog.normalising.gtin import check_digit
+from holdfast_catalog.normalising.gtin import check_digit
 
 _SIZE, _LARGE = (1280, 960), (3000, 2250)
 _LARGE_SHARE = 0.1

@@ -12,19 +12,19 @@ from typing import Any
 from bench.quality.catalog.measuring import Accuracy, Label, labels_in, measure
 from holdfast.clock import SystemClock
 from holdfast.pipeline import Fetch, Row, Tx
-from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.choosing import Choice
-from holdfast.pipelines.catalog.lookup import Lookup
-from holdfast.pipelines.catalog.normalising.gtin import article_number
-from holdfast.pipelines.catalog.normalising.product import Product
-from holdfast.pipelines.catalog.offers import Offer
-from holdfast.pipelines.catalog.options import CatalogOptions
-from holdfast.pipelines.catalog.photos.reader import PhotoReader
-from holdfast.pipelines.catalog.pipeline import rules_of
-from holdfast.pipelines.catalog.providers.local import LocalCatalog
-from holdfast.pipelines.catalog.silences import Silences
-from holdfast.pipelines.catalog.strategies import identifier_query, queries
 from holdfast.tables.files import TableFile
+from holdfast_catalog import loading
+from holdfast_catalog.choosing import Choice
+from holdfast_catalog.lookup import Lookup
+from holdfast_catalog.normalising.gtin import article_number
+from holdfast_catalog.normalising.product import Product
+from holdfast_catalog.offers import Offer
+from holdfast_catalog.options import CatalogOptions
+from holdfast_catalog.photos.reader import PhotoReader
+from holdfast_catalog.pipeline import rules_of
+from holdfast_catalog.providers.local import LocalCatalog
+from holdfast_catalog.silences import Silences
+from holdfast_catalog.strategies import identifier_query, queries
 
 #: Carries out a transaction of this name.
 Write = Callable[[str, Callable[[Tx], Awaitable[None]]], Awaitable[None]]

@@ -26,11 +26,11 @@ from holdfast.cli.run import run_request
 from holdfast.cli.run_job import Request
 from holdfast.configuration import Settings
 from holdfast.errors import InputError, UserError
-from holdfast.pipelines.linker.entries import parse_mapping
-from holdfast.pipelines.linker.guessing import guess_mapping
-from holdfast.pipelines.linker.options import WIKIDATA, mapping_text
 from holdfast.tables.files import content_key
-from tests.pipelines.linker.labelled import measure_seed
+from holdfast_linker.entries import parse_mapping
+from holdfast_linker.guessing import guess_mapping
+from holdfast_linker.options import WIKIDATA, mapping_text
+from pipelines.linker.tests.labelled import measure_seed
 
 
 def quality(

@@ -15,9 +15,9 @@ import orjson
 from holdfast.errors import InputError
 from holdfast.model import Json
 from holdfast.pipeline import Fetch
-from holdfast.pipelines.linker.entries import ColumnMapping, Entry, read_entry
-from holdfast.pipelines.linker.matching import Lookups, match
-from holdfast.pipelines.linker.scoring import Ranking, Thresholds
+from holdfast_linker.entries import ColumnMapping, Entry, read_entry
+from holdfast_linker.matching import Lookups, match
+from holdfast_linker.scoring import Ranking, Thresholds
 
 PRECISION_GOAL = 0.99
 RECALL_GOAL = 0.95

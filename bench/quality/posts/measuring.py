@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.pipelines.posts.analysis.intent import intent_of, with_feeling
-from holdfast.pipelines.posts.analysis.intent_phrases import Intent, intent_phrases
-from holdfast.pipelines.posts.analysis.labels import Label, Sentiment
-from holdfast.pipelines.posts.analysis.sentiment import models
-from holdfast.pipelines.posts.analysis.text import Prepared, prepare, words_of
+from holdfast_posts.analysis.intent import intent_of, with_feeling
+from holdfast_posts.analysis.intent_phrases import Intent, intent_phrases
+from holdfast_posts.analysis.labels import Label, Sentiment
+from holdfast_posts.analysis.sentiment import models
+from holdfast_posts.analysis.text import Prepared, prepare, words_of
 
 #: Clear posts of each intent, by the authors of the first rules.
 LABELLED = Path(__file__).parent / "labelled.tsv"

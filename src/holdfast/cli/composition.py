@@ -19,6 +19,7 @@ from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.extension import Extension, installed
+from holdfast.extras import require
 from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles
 from holdfast.observe.health import Check, HealthServer
 from holdfast.observe.metrics import Metrics
@@ -156,6 +157,7 @@ def _file_store(settings: Settings) -> FileStore:
 
 
 def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> BucketStore:
+    require("s3", f"the bucket {bucket}")
     # Only here: commands that use no bucket should not import its library.
     from holdfast.files.bucket import BucketStore
 

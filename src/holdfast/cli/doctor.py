@@ -12,12 +12,13 @@ import typer
 
 from holdfast.cli.arguments import JSON
 from holdfast.cli.composition import file_access
-from holdfast.cli.opening import opened_store, run_async
+from holdfast.cli.opening import opened_store, require_extras, run_async
 from holdfast.cli.output import console, print_json, text_cell
 from holdfast.clock import duration_text
 from holdfast.configuration import Settings, every_setting, load_settings
 from holdfast.errors import DatabaseGone, FilesGone, UserError
 from holdfast.extension import PARTS, installed
+from holdfast.extras import EXTRAS, is_installed
 from holdfast.files.probe import check_store
 from holdfast.model import Finding
 from holdfast.observe.log import configure
@@ -69,11 +70,21 @@ def _check() -> Iterator[Finding]:
         return
     yield Finding("settings", True, "all names and values are valid")
     yield _checked("extensions", _extensions, settings)
+    parts = _checked("optional parts", _parts, settings)
+    yield parts
+    if not parts.ok:
+        return
     database = list(_check_database(settings))
     yield from database
     is_there = all(finding.ok for finding in database)
     yield from _check_broker(settings, _nudged(settings) if is_there else ())
     yield _checked("files", _files, settings)
+
+
+def _parts(settings: Settings) -> Finding:
+    require_extras(settings)
+    installed = [extra for extra in EXTRAS if is_installed(extra)]
+    return Finding("optional parts", True, ", ".join(installed) or "none is installed")
 
 
 def _check_database(settings: Settings) -> Iterator[Finding]:

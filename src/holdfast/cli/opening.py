@@ -3,6 +3,7 @@ environment."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -11,13 +12,13 @@ from time import sleep
 from typing import Any, TypeVar
 
 import structlog
-import uvloop
 
 from holdfast.cli.output import errors
 from holdfast.clock import system_random
 from holdfast.configuration import Settings, load_settings
 from holdfast.engine.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.extras import require
 from holdfast.observe import tracing
 from holdfast.observe.health import WaitingServer
 from holdfast.observe.log import configure
@@ -33,11 +34,27 @@ T = TypeVar("T")
 def settings_from_environment() -> Settings:
     settings = load_settings(os.environ)
     configure(settings.log_level, settings.log_format)
+    require_extras(settings)
     tracing.configure(settings.otlp_endpoint, settings.service_name)
     return settings
 
 
+def require_extras(settings: Settings) -> None:
+    """Raises an error if a setting needs a part of the program that is not installed."""
+    if settings.otlp_endpoint is not None:
+        require("otel", "HOLDFAST_OTLP_ENDPOINT")
+    if settings.broker_url is not None:
+        require("rabbitmq", "HOLDFAST_BROKER_URL")
+    if settings.files.bucket:
+        require("s3", "HOLDFAST_FILES_BUCKET")
+
+
 def run_async(main: Coroutine[Any, Any, T]) -> T:
+    """Runs on uvloop where it is installed (the extra `fast`)."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.run(main)
     return uvloop.run(main)
 
 

@@ -1,0 +1,62 @@
+"""Writes what was asked of shops, in the transaction that settles the items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from holdfast.pipeline import Settled, Tx
+from holdfast_catalog.offers import SearchEvent
+from holdfast_catalog.photos.likeness import bands_of
+
+_LONGEST_QUERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoRow:
+    name: str
+    hash: str
+    thumbnail: str
+
+
+@dataclass(slots=True)
+class Effects:
+    """What an attempt leaves besides its result."""
+
+    events: list[SearchEvent] = field(default_factory=list)
+    photo: PhotoRow | None = None
+
+
+async def save(tx: Tx, settled: Sequence[Settled]) -> None:
+    left = [(item, item.effects) for item in settled if isinstance(item.effects, Effects)]
+    rows = [_row(item.job.id, item.seq, event) for item, own in left for event in own.events]
+    if rows:
+        await tx.take_many("catalog_save_search_events", rows)
+    photos = [
+        (item.job.id, item.seq, own.photo.name, own.photo.hash, own.photo.thumbnail)
+        for item, own in left
+        if own.photo is not None
+    ]
+    if photos:
+        await tx.take_many("catalog_save_photos", photos)
+        bands = [
+            (job_id, band, part, seq)
+            for job_id, seq, _, photo_hash, _ in photos
+            for band, part in bands_of(photo_hash)
+        ]
+        await tx.take_many("catalog_save_photo_bands", bands)
+
+
+def _row(job_id: int, seq: int, event: SearchEvent) -> tuple[int | float | str | None, ...]:
+    return (
+        job_id,
+        seq,
+        event.attempt,
+        event.provider,
+        event.strategy,
+        event.query[:_LONGEST_QUERY],
+        int(event.success),
+        event.results,
+        event.seconds,
+        event.error,
+    )

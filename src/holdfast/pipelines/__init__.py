@@ -1,1 +1,0 @@
-"""The built-in pipelines, a folder each; none imports another."""
