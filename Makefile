@@ -9,13 +9,13 @@ help: ## Show this list
 
 install: .venv/runtime ## Install the program into .venv (.venv/bin/holdfast)
 
-PIPELINES := $(wildcard pipelines/*)
+PARTS := client $(wildcard pipelines/*)
 
-.venv/runtime: requirements/base.txt pyproject.toml $(PIPELINES:=/pyproject.toml)
+.venv/runtime: requirements/base.txt pyproject.toml $(PARTS:=/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Holdfast needs Python 3.11 or later; run: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/base.txt
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps -e . $(addprefix -e ./,$(PIPELINES))
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps -e . $(addprefix -e ./,$(PARTS))
 	@touch $@
 
 .venv/dev: requirements/dev.txt .venv/runtime

@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
+#: The core, and the client that it depends on.
+CORE = (ROOT, ROOT / "client")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 
@@ -25,15 +27,24 @@ class Environment:
     """Projects as their wheels, and the packages that these depend on, with the extras named. The
     packages are linked from where the tests run, so that nothing is downloaded."""
 
-    def __init__(self, folder: Path, projects: Sequence[Path], extras: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        projects: Sequence[Path],
+        extras: Sequence[str] = (),
+        others: Sequence[str] = (),
+    ) -> None:
+        """`others` are requirements of somebody else's: the drivers of an application."""
         venv.create(folder / "venv", with_pip=False, symlinks=True)
         self.python = folder / "venv" / "bin" / "python"
         install = [*PIP, "--python", str(self.python), "install", "--no-deps", "--no-index"]
         run([*install, *map(wheel, projects)])
         self.packages = next((folder / "venv" / "lib").glob("python*/site-packages"))
         ours = list(distributions(path=[str(self.packages)]))
-        self.dependencies = _closure(ours, extras)
-        for dependency in self.dependencies.values():
+        needs = [need for each in ours for need in _needs(each, ["", *extras])]
+        self.dependencies = _closure(needs, ours)
+        beside = _closure([Requirement(other) for other in others], ours)
+        for dependency in (self.dependencies | beside).values():
             _link(dependency, self.packages)
         self.program = folder / "venv" / "bin" / "holdfast"
         self.work = folder / "work"
@@ -62,11 +73,11 @@ def run(command: Sequence[str | Path], **more: object) -> str:
     return output
 
 
-def _closure(ours: Sequence[Distribution], extras: Sequence[str]) -> dict[str, Distribution]:
-    """Returns what ours depend on, directly or not, by name, without ours."""
+def _closure(needs: Sequence[Requirement], ours: Sequence[Distribution]) -> dict[str, Distribution]:
+    """Returns what is needed, directly or not, by name, without ours."""
     names = {canonicalize_name(each.name) for each in ours}
     found: dict[str, Distribution] = {}
-    waiting = [need for each in ours for need in _needs(each, ["", *extras])]
+    waiting = list(needs)
     seen: set[tuple[str, tuple[str, ...]]] = set()
     while waiting:
         need = waiting.pop()

@@ -54,7 +54,7 @@ from holdfast.pipeline import (
 from holdfast.rulings import Ruled, Ruling, RulingKind
 
 if TYPE_CHECKING:
-    from holdfast.store.applications import Enqueued, aenqueue, enqueue
+    from holdfast_client import Enqueued, aenqueue, enqueue
 
 __all__ = [
     "Act",
@@ -109,10 +109,10 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Only a program that adds records needs the database libraries."""
+    """Only a program that adds records needs what adds them."""
     if name in ("Enqueued", "aenqueue", "enqueue"):
-        from holdfast.store import applications
+        import holdfast_client
 
-        globals()[name] = value = getattr(applications, name)
+        globals()[name] = value = getattr(holdfast_client, name)
         return value
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

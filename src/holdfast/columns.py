@@ -8,21 +8,21 @@ by its own names, in the same way, or has a mapping that a person chose.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import InputError, TwinColumns
+from holdfast_client.columns import BAD_ROW as BAD_ROW
+from holdfast_client.columns import NAMES as NAMES
+from holdfast_client.columns import own_names, refuse_twins
+from holdfast_client.columns import require_chosen_names as require_chosen_names
 
 #: The fields that a pipeline reads, or each field with other names that it may have in a file.
 Inputs = Sequence[str] | Mapping[str, Sequence[str]]
 
-#: Marks a row that could not be read: its value is the reason. No column may have this name.
-BAD_ROW = "_bad_row"
 #: Where such a row is, and how it begins.
 LINE = "_line"
 EXCERPT = "_excerpt"
-#: In a record of a standing job: column -> field, if a person chose others than its names show.
-NAMES = "_names"
 #: Each column is compared with each field while a person waits for it.
 _COMPARED_COLUMNS = 1000
 _COMPARED_CHARACTERS = 200
@@ -47,7 +47,7 @@ def column_mapping(
             if column is not None:
                 mapping[column] = field
                 free.remove(column)
-    _refuse_twins((*columns, *mapping), mapping)  # later lines of JSON may have other columns
+    refuse_twins((*columns, *mapping), mapping)  # later lines of JSON may have other columns
     return mapping
 
 
@@ -79,7 +79,7 @@ def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any
     """The row as the pipeline reads it; columns without a field keep their names."""
     mapped = {mapping.get(name, name): value for name, value in row.items()}
     if len(mapped) < len(row):
-        _refuse_twins(row, mapping)
+        refuse_twins(row, mapping)
     return mapped
 
 
@@ -99,7 +99,7 @@ class RowNames:
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         if self._mapping is not None:
             return mapped_row(row, self._mapping)
-        chosen = _chosen_names(row) if NAMES in row else None
+        chosen = own_names(row) if NAMES in row else None
         if chosen is not None:
             return mapped_row({name: row[name] for name in row if name != NAMES}, chosen)
         mapping = self._mapping_of(tuple(row)) if self._inputs else None
@@ -127,24 +127,10 @@ def with_names(row: dict[str, Any], names: Mapping[str, str] | None) -> dict[str
     if names is None or BAD_ROW in row:
         return row
     try:
-        _refuse_twins(row, names)
+        refuse_twins(row, names)
     except TwinColumns as twins:  # a later line of JSON, with other columns than the first ones
         return {**row, BAD_ROW: twins.of_row}
     return {**row, NAMES: names}
-
-
-def require_chosen_names(row: Mapping[str, Any]) -> None:
-    """Refuses a record whose own mapping reads two of its columns as one field."""
-    chosen = _chosen_names(row)
-    if chosen is not None:
-        _refuse_twins([name for name in row if name != NAMES], chosen)
-
-
-def _chosen_names(row: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """Applications may have a field of this name themselves."""
-    names = row[NAMES]
-    is_mapping = isinstance(names, dict) and all(isinstance(each, str) for each in names.values())
-    return names if is_mapping else None
 
 
 def normalised(name: str) -> str:
@@ -164,13 +150,3 @@ def _column_for(names: list[str], columns: Sequence[str]) -> str | None:
     wanted = set(filter(None, map(normalised, names)))
     alike = [column for column in columns if normalised(column) in wanted]
     return alike[0] if len(alike) == 1 else None
-
-
-def _refuse_twins(columns: Iterable[str], mapping: Mapping[str, str]) -> None:
-    """Two columns for one field would lose cells."""
-    sources: dict[str, str] = {}
-    for column in columns:
-        field = mapping.get(column, column)
-        first = sources.setdefault(field, column)
-        if first != column:
-            raise TwinColumns(first, column, field)

@@ -34,35 +34,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-
-class HoldfastError(Exception):
-    """Base of every error that Holdfast raises itself."""
-
-
-class UserError(HoldfastError):
-    """A mistake that a person can fix: what is wrong, and what to do next."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        if hint:
-            self.add_note(hint)  # in the tracebacks of applications
-
-
-class InputError(UserError):
-    """A file or record that cannot be read."""
-
-
-class TwinColumns(InputError):
-    """Two columns that would be read as the same field."""
-
-    def __init__(self, first: str, second: str, field: str) -> None:
-        super().__init__(
-            f"The columns {first!r} and {second!r} would both be read as {field!r}.",
-            "Choose one of them, or another name for one of them.",
-        )
-        self.of_row = f"has both {first!r} and {second!r}, which would be read as {field!r}"
+from holdfast_client.errors import HoldfastError as HoldfastError
+from holdfast_client.errors import InputError as InputError
+from holdfast_client.errors import LeaseLost as LeaseLost
+from holdfast_client.errors import NotThere as NotThere
+from holdfast_client.errors import SchemaError as SchemaError
+from holdfast_client.errors import TwinColumns as TwinColumns
+from holdfast_client.errors import UnfitState as UnfitState
+from holdfast_client.errors import UserError as UserError
 
 
 class SettingsError(UserError):
@@ -71,14 +50,6 @@ class SettingsError(UserError):
 
 class PipelineError(UserError):
     """A pipeline that cannot be loaded or breaks its contract."""
-
-
-class NotThere(UserError):
-    """It does not exist, or is not visible to the caller, who cannot know which."""
-
-
-class UnfitState(UserError):
-    """The action is not allowed in the current state."""
 
 
 class StreamOwned(UnfitState):
@@ -125,20 +96,12 @@ class Throttled(UserError):
         self.seconds = seconds
 
 
-class SchemaError(UserError):
-    """The database schema does not match this version."""
-
-
 class DiscoveryError(HoldfastError):
     """A source that cannot be read further without risking loss."""
 
 
 class IllegalTransition(HoldfastError):
     """A state change that the model does not allow."""
-
-
-class LeaseLost(HoldfastError):
-    """The range was taken over, cancelled or already settled; nothing was written."""
 
 
 class DatabaseGone(HoldfastError):

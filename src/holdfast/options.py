@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from holdfast.errors import PipelineError, UserError
-from holdfast.json_depth import DEEPEST, is_too_deep
+from holdfast_client.json_depth import DEEPEST, is_too_deep
 
 _KINDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 _LARGEST = 2**63  # JSON libraries keep integers up to here

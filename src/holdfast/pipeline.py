@@ -26,19 +26,7 @@ from holdfast.options import Option, filled_options
 from holdfast.orders import Conclusion, Planned
 from holdfast.rulings import Proposal, Ruled
 from holdfast.stored_files import PipelineFiles
-
-
-@dataclass(frozen=True, slots=True)
-class Dedupe:
-    """Identity across jobs: a record whose key is known does not become a new item.
-
-    `changed` and `failed` decide what happens to a known key whose content differs, or whose
-    item did not end as DONE: "again" creates a new item, "skip" only counts it.
-    """
-
-    scope: str
-    changed: str = "again"
-    failed: str = "again"
+from holdfast_client.keys import Dedupe as Dedupe
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.errors import UnfitState
 from holdfast.store import NewJob
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import RequestKey
+from holdfast_client.records import new_item
 from tests.api.server import ApiServer, finished
 from tests.store.checks import execute
 

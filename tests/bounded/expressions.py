@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [ROOT / "src" / "holdfast", *sorted(ROOT.glob("pipelines/*/src"))]
+SOURCES = [
+    ROOT / "src" / "holdfast",
+    ROOT / "client" / "src",
+    *sorted(ROOT.glob("pipelines/*/src")),
+]
 MEGABYTE = 1_000_000
 _NOT_PATTERNS = frozenset({"escape", "purge", "error"})
 
@@ -82,7 +86,15 @@ USES = {
     "sources.cursor_api._REL_NEXT": use(
         "search", "; ", (";", " "), ";rel ", "; rel = ", ("; rel =", " ")
     ),
-    "store.queries._PARAMETER": use("sub", "'", ":", ("'", "a"), most=100_000),
+    "holdfast_client.queries._COMMENT": use("sub", "-", "--", "--\n", most=100_000),
+    "holdfast_client.queries._HEADING": use(
+        "split", "-- name: ", "\n", ("-- name: ", "a"), most=100_000
+    ),
+    "holdfast_client.queries._PARAMETER": use("sub", "'", ":", ("'", "a"), most=100_000),
+    "word_lists._PLACE": use("search", " (at line ", (" (at line ", "1")),
+    "word_lists._TABLE": use("fullmatch", " ", ("[", "a"), ("[a]", " "), ("[a] #", "a")),
+    "word_lists._VALUE": use("fullmatch", " ", "a", ('"', "a"), ("a", " "), ("a =", "a")),
+    "holdfast_posts.analysis.word_files._PHRASE": use("fullmatch", "a", "a ", ("a", " b")),
     "tables.detect._CENTRAL_EUROPEAN": use("findall", "\x8a", "a\x9a", "a"),
     "tables.detect._SEPARATOR_LINE": use("match", "sep=", ('"sep=;"', "\r")),
     "tables.spreadsheet_child._CELL": use(
@@ -244,7 +256,7 @@ USES = {
         "split", "-- name: ", "\n", ("-- name: ", "a"), ("-- name: a", " "), most=100_000
     ),
     "store.queries._WORD": use("sub", "@", "a", "@a", most=100_000),
-    "store.applications._NUMBERED": use("sub", "$", "a", ("$", "b"), most=100_000),
+    "holdfast_client.connections._NUMBERED": use("sub", "$", "a", ("$", "b"), most=100_000),
     "tables.detect._UNDECODABLE": use("search", "a"),
     "tables.detect._FLAW": use("search", "a"),
     "tables.records._UNREADABLE": use("search", "a"),

@@ -64,7 +64,7 @@ for page in worst:
     list(products_in(schema_data(page)))
 """,
     "deep JSON": """
-from holdfast.json_depth import is_too_deep
+from holdfast_client.json_depth import is_too_deep
 assert is_too_deep("[" * 1_000 + "]" * 1_000)
 assert not is_too_deep("[" + "[]," * 300_000 + "[]]")
 """,

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import holdfast.store
+import holdfast_client
 from holdfast.store.queries import CORE_FOLDERS, load_queries
 
 STORE = Path(holdfast.store.__path__[0])
+CLIENT = Path(holdfast_client.__path__[0])
 #: Where the verbs of the kernel are: of jobs, records, work, workers, gates and messages.
 KERNEL = (
     "jobs", "ingest", "enqueue", "idempotency", "leases", "outcomes", "counters", "workers",
@@ -39,10 +41,12 @@ class Verb(NamedTuple):
 
 
 def kernel_verbs() -> dict[str, Verb]:
-    modules = {path.stem: ast.parse(path.read_text()) for path in STORE.glob("*.py")}
+    paths = [*STORE.glob("*.py"), *CLIENT.glob("*.py")]
+    trees = {path: ast.parse(path.read_text()) for path in paths}
+    modules = {path.stem: trees[path] for path in paths if path.parent == STORE}
     public = {
         name: (function, functions)
-        for functions in map(_functions, modules.values())
+        for functions in map(_functions, trees.values())
         for name, function in functions.items()
         if not name.startswith(("_", "self."))
     }

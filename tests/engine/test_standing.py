@@ -15,7 +15,8 @@ from holdfast.model import JobState
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
+from holdfast_client.records import new_item
 from tests.engine.one_worker import make_worker, work
 from tests.store.checks import assert_sound, claim, fetch, seqs_of, state_of, work_off
 

@@ -19,7 +19,8 @@ from holdfast.errors import DatabaseGone
 from holdfast.model import Page, Record
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.store import Store, open_store
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
+from holdfast_client.records import new_item
 from tests.engine.one_worker import make_worker, work, working
 from tests.store.checks import assert_sound, execute, fetch, filled_job, make_job
 

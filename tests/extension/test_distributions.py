@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wheels import ROOT, Environment, run
+from tests.wheels import CORE, ROOT, Environment, run
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    return Environment(tmp_path_factory.mktemp("core"), [ROOT])
+    return Environment(tmp_path_factory.mktemp("core"), CORE)
 
 
 def test_core_alone_needs_no_library_of_a_pipeline(core: Environment) -> None:
@@ -70,7 +70,7 @@ def test_setting_that_needs_a_missing_part_says_what_to_install(
 
 @pytest.mark.parametrize("project", PIPELINES, ids=lambda project: project.name)
 def test_pipeline_brings_what_it_imports(project: Path, tmp_path: Path) -> None:
-    environment = Environment(tmp_path, [ROOT, project], extras=["photos"])
+    environment = Environment(tmp_path, [*CORE, project], extras=["photos"])
     name = project.name
     assert f"  {name} " in environment.run("--help")
     assert "Usage: holdfast" in environment.run(name, "--help")

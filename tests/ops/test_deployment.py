@@ -237,7 +237,11 @@ def test_the_units_allow_more_open_files_than_the_connections_need() -> None:
 
 
 def test_the_build_backend_is_pinned_and_the_same_everywhere() -> None:
-    for path in (ROOT / "pyproject.toml", *ROOT.glob("pipelines/*/pyproject.toml")):
+    for path in (
+        ROOT / "pyproject.toml",
+        ROOT / "client" / "pyproject.toml",
+        *ROOT.glob("pipelines/*/pyproject.toml"),
+    ):
         (wanted,) = tomllib.loads(path.read_text())["build-system"]["requires"]
         assert wanted.startswith("hatchling>=")
     pins = [(ROOT / "requirements" / name).read_text() for name in ("build.txt", "dev.txt")]

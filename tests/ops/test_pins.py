@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROJECTS = [ROOT / "pyproject.toml", *sorted(ROOT.glob("pipelines/*/pyproject.toml"))]
-PIPELINES = {f"holdfast_{path.parent.name}" for path in PROJECTS[1:]}
-OUR_OWN = {"holdfast", "tests", "bench", "examples", "pipelines", "conftest", *PIPELINES}
+PARTS = [ROOT / "client" / "pyproject.toml", *sorted(ROOT.glob("pipelines/*/pyproject.toml"))]
+PROJECTS = [ROOT / "pyproject.toml", *PARTS]
+PACKAGES = {f"holdfast_{path.parent.name}" for path in PARTS}
+OUR_OWN = {"holdfast", "tests", "bench", "examples", "pipelines", "conftest", *PACKAGES}
 #: Never installed unless somebody asks for it: its wheels are under the GPLv2.
 ONLY_BY_CHOICE = {"pillow-heif"}
 # `psycopg` is an application's own driver, `deeds` and `holdfast_tides` are written by tests.
@@ -49,7 +50,8 @@ def normal(distribution: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("folder", "requirements"), [("src", "base"), ("tests", "dev"), ("pipelines", "dev")]
+    ("folder", "requirements"),
+    [("src", "base"), ("client/src", "base"), ("tests", "dev"), ("pipelines", "dev")],
 )
 def test_every_imported_package_is_pinned(folder: str, requirements: str) -> None:
     distributions = packages_distributions()

@@ -17,9 +17,10 @@ from holdfast.pipeline import Dedupe
 from holdfast.rulings import RulingKind
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
 from holdfast.store.chunks import NamedItems
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
 from holdfast.store.gates import Passes
 from holdfast.store.removal import OldItems
+from holdfast_client.records import new_item
 from tests.store.checks import (
     claim,
     claim_one,

@@ -17,9 +17,11 @@ from pathlib import Path
 
 import holdfast.console
 import holdfast.store
+import holdfast_client
 from holdfast.store.extension_folders import extension_folders
 
-FOLDERS = [Path(package.__path__[0]) for package in (holdfast.store, holdfast.console)]
+_PACKAGES = (holdfast.store, holdfast.console, holdfast_client)
+FOLDERS = [Path(package.__path__[0]) for package in _PACKAGES]
 _WRITES = ("run", "take", "run_many", "take_many")
 _INDEX_STEPS = ("enqueue", "remove", "add", "dequeue")  # of a TextIndex
 _Function = ast.AsyncFunctionDef | ast.FunctionDef | ast.ClassDef

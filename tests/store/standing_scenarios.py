@@ -10,8 +10,9 @@ from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.counters import add_counts
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import MessageKey, RequestKey
+from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,
     fetch,

@@ -12,7 +12,8 @@ from holdfast.console import open_console
 from holdfast.errors import DatabaseGone
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import NewJob, Store, open_store
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
+from holdfast_client.records import new_item
 from tests.store.checks import (
     MANY,
     MEGABYTES,

@@ -9,7 +9,7 @@ import pytest
 from holdfast.model import ItemStatus, StreamState
 from holdfast.pipeline import Dedupe
 from holdfast.store import Store, StreamLease
-from holdfast.store.storable import storable_key
+from holdfast_client.storable import storable_key
 from tests.store.checks import (
     claim_one,
     execute,

@@ -22,7 +22,8 @@ from holdfast.pipeline import Dedupe
 from holdfast.rulings import Ruling, RulingKind
 from holdfast.store import NewJob, Store
 from holdfast.store.deletion import Left
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
+from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_all_sound,
     claim,

@@ -28,7 +28,8 @@ from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Dedupe
 from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
+from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,
     claim,

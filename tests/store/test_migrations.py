@@ -23,7 +23,7 @@ from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe, Gate
 from holdfast.rulings import RulingKind
 from holdfast.store import DecisionRow, NewJob, Store, open_store
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.gates import Passes, Want
 from holdfast.store.idempotency import MessageKey, RequestKey
@@ -37,6 +37,7 @@ from holdfast.store.migrate import (
     upgrade,
 )
 from holdfast.store.queries import load_queries
+from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,
     claim_one,

@@ -13,8 +13,9 @@ from holdfast.model import ItemStatus, JobState, StreamState
 from holdfast.pipeline import Dedupe
 from holdfast.store import NewJob, Store, StreamLease
 from holdfast.store.chunks import FinishedItems
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import MessageKey
+from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,
     audit_of,

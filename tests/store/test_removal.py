@@ -16,7 +16,9 @@ from holdfast.model import ItemStatus
 from holdfast.rulings import RulingKind
 from holdfast.store import NewJob, Store
 from holdfast.store.chunks import NamedItems
-from holdfast.store.enqueue import Addition, Enqueued, new_item
+from holdfast.store.enqueue import Addition
+from holdfast_client.adding import Enqueued
+from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,
     claim_one,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from holdfast.model import ItemStatus
 from holdfast.store import NewJob, Store
 from holdfast.store.driver import Transaction
-from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.enqueue import Addition
+from holdfast_client.records import new_item
 from tests.store.checks import claim, settle, work_off
 
 STANDING = NewJob("events", "events", [], standing=True)

@@ -30,7 +30,8 @@ from holdfast.console.feature_flags import Flag
 from holdfast.console.person import Person
 from holdfast.engine.adding import Adding, require_open
 from holdfast.model import Job
-from holdfast.store.enqueue import MAX_INPUT_BYTES, Enqueued
+from holdfast_client.adding import Enqueued
+from holdfast_client.records import MAX_INPUT_BYTES
 
 _MOST_ROWS = 10_000
 _ONE_FILE = "fileId, path and bucketKey"

@@ -62,11 +62,12 @@ from holdfast.errors import InputError, TwinColumns, UserError
 from holdfast.model import Job
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
-from holdfast.store.enqueue import Addition, Enqueued
+from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import MessageKey
 from holdfast.tables.bad_rows import bad_row
 from holdfast.tables.jsonlines import reason_against
 from holdfast.tables.types import Progress, TableOptions
+from holdfast_client.adding import Enqueued
 
 _BATCH_ROWS = 1000
 _LINES_BYTES = 1024 * 1024
@@ -90,7 +91,7 @@ def open_job(pipeline: str = PIPELINE, option: list[str] = OPTION) -> None:
     """Open the standing job of a pipeline, which accepts records at any time and does not end.
 
     There is one for each pipeline and owner: a second `holdfast open` shows the first one's
-    number. Applications add records with `holdfast.enqueue`.
+    number. Applications add records with `holdfast_client.enqueue`.
     """
     settings = settings_from_environment()
     recipe = load_pipeline(pipeline, settings)

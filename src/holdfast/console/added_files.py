@@ -18,11 +18,11 @@ from holdfast.console.person import Person
 from holdfast.engine.adding import Adding, require_open
 from holdfast.errors import UserError
 from holdfast.model import Job
-from holdfast.store.enqueue import Enqueued
 from holdfast.store.idempotency import RequestKey
 from holdfast.tables.files import TableFile, open_table
 from holdfast.tables.plan import reading_plan
 from holdfast.tables.threads import take_in
+from holdfast_client.adding import Enqueued
 
 _MOST_ROWS = 10_000
 _MOST_BYTES = 64 * 1024 * 1024

@@ -1,6 +1,6 @@
 """Adding records to a standing job: the one function behind request, command and message.
 
-Applications add records in their own transaction instead; see `holdfast.store.applications`.
+Applications add records in their own transaction instead; see `holdfast_client`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from holdfast.errors import UnfitState, UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from holdfast.store.enqueue import Addition, Enqueued, RowKey, field_key, new_items, require_time
+from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import Key, MessageKey
+from holdfast_client.adding import Enqueued
+from holdfast_client.records import RowKey, field_key, new_items, require_time
 
 #: Options of standing jobs, for those who add records without having the pipeline: that only its
 #: consumers may, how it dedupes, which fields it reads.

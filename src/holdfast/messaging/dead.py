@@ -25,7 +25,7 @@ from holdfast.messaging.delivery import (
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.topology import DELIVERY_LIMIT, ORDERS_QUEUE, Topology
 from holdfast.store import DeadMessage
-from holdfast.store.storable import storable_text
+from holdfast_client.storable import storable_text
 
 #: RabbitMQ's reason -> our code and what it means
 DEATHS = {

@@ -26,8 +26,8 @@ from pydantic import (
 from pydantic.json_schema import models_json_schema
 
 from holdfast.errors import BadEnvelope
-from holdfast.json_depth import nests_deeper_than
 from holdfast.observe import tracing
+from holdfast_client.json_depth import nests_deeper_than
 
 #: why a message is not an envelope of ours
 BAD_ENVELOPE_CODES = {

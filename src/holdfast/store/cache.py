@@ -10,7 +10,7 @@ import orjson
 
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction, Values
-from holdfast.store.storable import storable_key
+from holdfast_client.storable import storable_key
 
 _PRUNED_AT_ONCE = 1000
 _KEY_CHARACTERS = 500  # an index entry of PostgreSQL has 2,700 bytes

@@ -16,10 +16,8 @@ from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.keys import NewItem, NewItems, known_keys, select_by_key, takes_again
 from holdfast.store.notices import tell_workers
 from holdfast.store.rows import fields_of
-from holdfast.store.sequence import stretches, take_sequence
 from holdfast.store.stream_history import (
     PagePlace,
     add_page,
@@ -27,6 +25,8 @@ from holdfast.store.stream_history import (
     end_slice,
     release_slice,
 )
+from holdfast_client.keys import NewItem, NewItems, known_keys, select_by_key, takes_again
+from holdfast_client.sequence import stretches, take_sequence
 
 
 @dataclass(slots=True)

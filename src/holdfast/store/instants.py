@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 
@@ -16,9 +16,3 @@ def seconds_between(earlier: Any, later: Any) -> float:
     start, end = parse_instant(earlier), parse_instant(later)
     assert start is not None and end is not None
     return (end - start).total_seconds()
-
-
-def sqlite_instant(value: datetime) -> str:
-    """The instant as SQLite's columns hold it, so that texts compare like times."""
-    utc = value.astimezone(UTC).replace(tzinfo=None)
-    return f"{utc.isoformat(timespec='milliseconds')}Z"

@@ -41,6 +41,8 @@ from functools import cache
 from pathlib import Path
 
 from holdfast.errors import PipelineError
+from holdfast_client.queries import FOLDER as ADDING_FOLDER
+from holdfast_client.queries import numbered
 
 _SQLITE_UUID = (
     "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)"
@@ -118,7 +120,6 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
 }
 _HEADING = re.compile(r"^-- (name|fragment): (\w+) *\n", re.MULTILINE)
 _WORD = re.compile(r"@(\w+)")
-_PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +140,11 @@ class SqlFolder:
     owner: str | None = None
 
 
-#: Core's own. The console has its queries next to its code.
-CORE_FOLDERS = tuple(
-    SqlFolder(Path(__file__).parents[1] / package / "sql") for package in ("store", "console")
+#: Core's own. The console has its queries next to its code; those that add records come with the
+#: client.
+CORE_FOLDERS = (
+    *(SqlFolder(Path(__file__).parents[1] / package / "sql") for package in ("store", "console")),
+    SqlFolder(ADDING_FOLDER),
 )
 
 
@@ -188,17 +191,7 @@ def compile_query(dialect: str, sql: str, name: str = "") -> Query:
     has_rows = "@rows(" in sql
     for pattern, spelling in _SPELLINGS[dialect]:
         sql = re.sub(pattern, spelling, sql)
-    names: list[str] = []
-
-    def number(match: re.Match[str]) -> str:
-        parameter = match.group(1)
-        if parameter is None:
-            return match.group(0)
-        if parameter not in names:
-            names.append(parameter)
-        return f"${names.index(parameter) + 1}" if dialect == "postgres" else match.group(0)
-
-    return Query(name, _PARAMETER.sub(number, sql), tuple(names), has_rows)
+    return Query(name, *numbered(dialect, sql), has_rows)
 
 
 def _columns(declared: str) -> list[str]:

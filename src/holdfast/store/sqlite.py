@@ -28,9 +28,9 @@ from holdfast.store.driver import (
     Transaction,
     Values,
 )
-from holdfast.store.instants import sqlite_instant
 from holdfast.store.queries import Query, compile_query
 from holdfast.store.sending import send_message
+from holdfast_client.adding import instant_text
 
 T = TypeVar("T")
 _READERS = 2
@@ -328,7 +328,7 @@ def named_arguments(query: Query, params: Mapping[str, Any] | None) -> dict[str,
 def _argument(value: Any) -> Any:
     if isinstance(value, list):
         return orjson.dumps(value).decode()
-    return sqlite_instant(value) if isinstance(value, datetime) else value
+    return instant_text(value) if isinstance(value, datetime) else value
 
 
 class _mapped_errors:

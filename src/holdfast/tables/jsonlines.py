@@ -13,13 +13,13 @@ import orjson
 
 from holdfast.columns import BAD_ROW, LINE
 from holdfast.errors import InputError
-from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.tables.bad_rows import BAD_ROWS, bad_row
 from holdfast.tables.content import Content
 from holdfast.tables.delimited import open_guarded
 from holdfast.tables.detect import Text
 from holdfast.tables.records import BLANK_ROWS, NO_ROWS
 from holdfast.tables.types import Detected, Progress, TableOptions
+from holdfast_client.json_depth import DEEPEST, is_too_deep
 
 _ROWS_FOR_COLUMNS = 100
 _ONE_PER_LINE = "Write one object per line, for example with: jq -c . FILE."

@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 import zstandard
 
-from holdfast import json_depth
-from holdfast.json_depth import nests_deeper_than
+from holdfast_client import json_depth
+from holdfast_client.json_depth import nests_deeper_than
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WINDOW_BYTES = 128 * 1024 * 1024

@@ -27,12 +27,12 @@ from holdfast.errors import (
     TwinColumns,
     error_code,
 )
-from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import Item, ItemStatus, Job, Outcome
 from holdfast.pipeline import Context, Done, Facilities, Http, OpenGate, Pipeline
 from holdfast.settings import setting
 from holdfast.store.driver import Values
-from holdfast.store.storable import storable_text
+from holdfast_client.json_depth import DEEPEST, is_too_deep
+from holdfast_client.storable import storable_text
 
 _MESSAGE_CHARACTERS = 2000
 _CODE_CHARACTERS = 64

@@ -25,10 +25,10 @@ from holdfast.model import Job
 from holdfast.pipeline import Pipeline
 from holdfast.store import IngestPage, NewItem, Store, StreamLease
 from holdfast.store.admission import require_table
-from holdfast.store.enqueue import content_hash
-from holdfast.store.storable import storable_key
 from holdfast.tables.files import TableFile, open_table
 from holdfast.tables.threads import take_in
+from holdfast_client.records import content_hash
+from holdfast_client.storable import storable_key
 
 _PAGE_BYTES = 4 * 1024 * 1024
 _MESSAGE_CHARACTERS = 500

@@ -8,12 +8,12 @@ from contextlib import aclosing
 import orjson
 
 from holdfast.errors import DiscoveryError
-from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import NothingYet, Page, Record
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import IngestPage, NewItem, StreamLease
-from holdfast.store.enqueue import content_hash
-from holdfast.store.storable import storable_key
+from holdfast_client.json_depth import DEEPEST, is_too_deep
+from holdfast_client.records import content_hash
+from holdfast_client.storable import storable_key
 
 #: A page, or that there is none now.
 Yielded = IngestPage | NothingYet

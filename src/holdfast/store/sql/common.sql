@@ -47,33 +47,6 @@ update jobs
 set    max_items = :max_items, updated_at = @now
 where  id = :job_id;
 
--- name: take_sequence
--- A block of sequence numbers; a crash leaves a harmless gap.
-update jobs
-set    next_seq = next_seq + :count
-where  id = :job_id
-returning next_seq - :count as first_seq, null as seqs;
-
--- name: standing_jobs
--- The standing jobs of a pipeline for a topic: of one owner, or of any.
-select id, cast(options as text), owner_id
-from   jobs
-where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
-       and (:owner = '' or owner_id = :owner) and topic = :topic
-limit  2;
-
--- name: add_enqueued_range
-insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
-                    item_bytes, since, owner_id, pipeline)
-select :job_id, :lo, :hi, 0, coalesce(:run_at, @now), 0, 0, 0, :item_bytes, @now, owner_id,
-       pipeline
-from   jobs
-where  id = :job_id;
-
--- name: notify_work
--- SQLite gives no notices: workers watch the file.
-select :job_id;
-
 -- name: tell_workers
 select :job_ids;
 
@@ -452,14 +425,6 @@ where  pipeline = :pipeline and owner_id = :owner_id and topic = :topic and stan
 
 -- name: database_now
 select @now;
-
--- name: known_keys
--- The page's keys that exist already: their content and the status of their items.
-select k.key, k.content_hash, k.job_id, k.seq, j.state, o.status
-from   keys k
-       left join jobs j on j.id = k.job_id
-       left join outcomes o on o.job_id = k.job_id and o.seq = k.seq
-where  k.scope = :scope and k.key in (@each(:keys, text));
 
 -- name: add_stream
 -- A source's position, for the first job that walks it.

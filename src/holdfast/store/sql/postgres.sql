@@ -19,23 +19,6 @@ from   unnest($1::bigint[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6:
               $7::real[], $8::text[])
 on conflict (job_id, seq, number) do nothing;
 
--- name: add_keys
--- Of two jobs that meet the same new key, one gets it.
-insert into keys (scope, key, content_hash, job_id, seq)
-select :scope, value ->> 0, value ->> 1, :job_id, cast(value ->> 2 as bigint)
-from   json_array_elements(cast(cast(:rows as text) as json))
-on conflict (scope, key) do nothing
-returning key;
-
--- name: move_keys
--- A known key now names a newer item, unless it was moved since.
-update keys
-set    content_hash = value ->> 1, job_id = :job_id, seq = cast(value ->> 2 as bigint)
-from   json_array_elements(cast(cast(:rows as text) as json)) v(value)
-where  keys.scope = :scope and keys.key = value ->> 0
-       and keys.job_id = cast(value ->> 3 as bigint) and keys.seq = cast(value ->> 4 as bigint)
-returning keys.key;
-
 -- name: hold_input
 -- Of two that start a job on the same input, the second waits here and finds the first's.
 select pg_advisory_xact_lock(hashtextextended(:input, 0));
@@ -127,48 +110,6 @@ select cast(extract(epoch from clock_timestamp() - min(xact_start)) as double pr
 from   pg_stat_activity
 where  datname = current_database() and pid <> pg_backend_pid()
        and backend_type <> 'autovacuum worker';
-
--- name: take_sequence
--- A block of sequence numbers; a crash leaves a harmless gap. To a standing job many add at once, who
--- would wait for each other at its row: it takes numbers from a sequence instead.
-with moved as (
-    update jobs
-    set    next_seq = next_seq + :count
-    where  id = :job_id and standing = 0
-    returning next_seq - :count as first_seq
-)
-select first_seq, cast(null as bigint[]) as seqs
-from   moved
-union all
-select null, (select array_agg(nextval('standing_seqs')) from generate_series(1, :count))
-from   jobs
-where  id = :job_id and standing = 1;
-
--- name: add_enqueued_items
--- Inputs are text in the rows: as JSON they could not be taken out if they hold a NUL.
-insert into items (job_id, seq, key, input)
-select :job_id, cast(value ->> 0 as bigint), value ->> 1, cast(value ->> 2 as json)
-from   json_array_elements(cast(cast(:rows as text) as json));
-
--- name: add_enqueued_range
-insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
-                    item_bytes, since, owner_id, pipeline)
-select :job_id, cast(:lo as bigint), cast(:hi as bigint), 0,
-       coalesce(cast(cast(:run_at as text) as timestamptz), @now), 0, 0, 0,
-       cast(:item_bytes as bigint), @now, owner_id, pipeline
-from   jobs
-where  id = :job_id;
-
--- name: enqueue
--- All that one call adds, in one round trip.
-select fitting_jobs, standing_job
-from   enqueue_records(:pipeline, :owner, :topic, cast(cast(:inputs as text) as json),
-                       cast(:total as bigint), cast(:item_bytes as bigint),
-                       cast(cast(:run_at as text) as timestamptz));
-
--- name: notify_work
--- Wakes workers when this transaction commits.
-select give_notice(:job_id);
 
 -- name: tell_workers
 -- The same for other work, always: there are few such commits in a second.

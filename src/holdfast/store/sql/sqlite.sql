@@ -15,31 +15,6 @@ insert into attempts (job_id, seq, number, status, error_code, error_message, se
 values (?, ?, ?, ?, ?, ?, ?, ?, @now)
 on conflict (job_id, seq, number) do nothing;
 
--- name: add_keys
--- Of two jobs that meet the same new key, one gets it.
-insert into keys (scope, key, content_hash, job_id, seq)
-select :scope, value ->> 0, value ->> 1, :job_id, value ->> 2
-from   json_each(:rows)
-where  true
-on conflict (scope, key) do nothing
-returning key;
-
--- name: move_keys
--- A known key now names a newer item, unless it was moved since.
-update keys
-set    content_hash = v.hash, job_id = :job_id, seq = v.seq
-from   (select value ->> 0 as key, value ->> 1 as hash, value ->> 2 as seq,
-               value ->> 3 as was_job, value ->> 4 as was_seq
-        from json_each(:rows)) v
-where  keys.scope = :scope and keys.key = v.key
-       and keys.job_id = v.was_job and keys.seq = v.was_seq
-returning keys.key;
-
--- name: add_enqueued_items
-insert into items (job_id, seq, key, input)
-select :job_id, value ->> 0, value ->> 1, value ->> 2
-from   json_each(:rows);
-
 -- name: settle_rest
 -- The same fence for the last settlements of leases, which end their ranges.
 delete from ranges
@@ -54,7 +29,3 @@ select i.seq, i.input, 0, 0, 0
 from   json_each(:spans) s
        cross join items i
 where  i.job_id = :job_id and i.seq between s.value ->> 0 and s.value ->> 1;
-
--- name: enqueue
--- Not used: here a statement writes one table.
-select :pipeline, :owner, :topic, :inputs, :total, :item_bytes, :run_at;

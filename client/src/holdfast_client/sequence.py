@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from holdfast.errors import LeaseLost
-from holdfast.store.driver import Transaction
+from holdfast_client.errors import LeaseLost
+from holdfast_client.transaction import Transaction
 
 
 async def take_sequence(tx: Transaction, job_id: int, count: int) -> Sequence[int]:

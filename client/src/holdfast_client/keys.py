@@ -8,9 +8,23 @@ from typing import NamedTuple
 
 import orjson
 
-from holdfast.model import ItemStatus, JobState
-from holdfast.pipeline import Dedupe
-from holdfast.store.driver import Transaction
+from holdfast_client.transaction import Transaction
+
+_OPEN = (None, "PENDING")
+_LIVE = ("QUEUED", "RUNNING", "PAUSED")
+
+
+@dataclass(frozen=True, slots=True)
+class Dedupe:
+    """Identity across jobs: a record whose key is known does not become a new item.
+
+    `changed` and `failed` decide what happens to a known key whose content differs, or whose
+    item did not end as DONE: "again" creates a new item, "skip" only counts it.
+    """
+
+    scope: str
+    changed: str = "again"
+    failed: str = "again"
 
 
 class NewItem(NamedTuple):
@@ -147,9 +161,8 @@ async def known_keys(
 def takes_again(known: _KeyOwner, item: NewItem, dedupe: Dedupe) -> bool:
     """A known key is skipped while its item is DONE, or open in a live job, with the same
     content; otherwise the pipeline's policy decides."""
-    is_open = known.status in (None, ItemStatus.PENDING)
-    live = known.job_state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
-    settled_well = known.status == ItemStatus.DONE or (is_open and live)
+    is_open, is_live = known.status in _OPEN, known.job_state in _LIVE
+    settled_well = known.status == "DONE" or (is_open and is_live)
     if settled_well and item.content_hash in ("", known.content_hash):
         return False
     policy = dedupe.changed if settled_well else dedupe.failed

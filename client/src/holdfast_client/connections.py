@@ -1,6 +1,6 @@
-"""`holdfast.enqueue` and `holdfast.aenqueue`: records from an application, in its transaction.
+"""`enqueue` and `aenqueue`: records from an application, in its transaction.
 
-The same steps for every library: each connection becomes a transaction of the store. That of a
+The same steps for every library: each connection becomes a `Transaction`. That of a
 library without `await` never waits, so that its steps run to their end at once.
 """
 
@@ -23,13 +23,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from holdfast.errors import SchemaError, UserError
-from holdfast.store.driver import Queries
-from holdfast.store.enqueue import Addition, RowKey, new_items, require_time
-from holdfast.store.enqueue import Enqueued as Enqueued
-from holdfast.store.enqueue import enqueue as enqueue_in
-from holdfast.store.queries import CORE_FOLDERS, Query, load_queries
-from holdfast.store.sqlite import named_arguments
+from holdfast_client.adding import Enqueued, Records
+from holdfast_client.adding import enqueue as enqueue_in
+from holdfast_client.errors import SchemaError, UserError
+from holdfast_client.queries import Query, load_queries, named_arguments
+from holdfast_client.records import RowKey, new_items, require_time
 
 T = TypeVar("T")
 _NUMBERED = re.compile(r"\$(\d+)")
@@ -51,10 +49,10 @@ def enqueue(
 ) -> Enqueued:
     """Adds records to the standing job of a pipeline, in the transaction that the connection is in,
     or in one of their own. `key`: a record whose key is known becomes no item."""
-    addition = _addition(pipeline, rows, key, run_at, owner)
+    records = _records(pipeline, rows, key, run_at, owner)
     if _is_async(connection):
-        raise UserError("this connection is async", "Use: await holdfast.aenqueue(...)")
-    return _finish(_add(connection, addition, own_transaction))
+        raise UserError("this connection is async", "Use: await aenqueue(...)")
+    return _finish(_add(connection, records, own_transaction))
 
 
 async def aenqueue(
@@ -68,17 +66,17 @@ async def aenqueue(
     own_transaction: bool = False,
 ) -> Enqueued:
     """The same on an async connection."""
-    addition = _addition(pipeline, rows, key, run_at, owner)
-    return await _add(connection, addition, own_transaction)
+    records = _records(pipeline, rows, key, run_at, owner)
+    return await _add(connection, records, own_transaction)
 
 
-def _addition(
+def _records(
     pipeline: str, rows: Rows, key: RowKey | None, run_at: datetime | None, owner: str | None
-) -> Addition:
+) -> Records:
     if isinstance(rows, Mapping):
         raise UserError("rows is one record", "Give a list: [row].")
     require_time(run_at)
-    return Addition(pipeline, owner or "", new_items(rows, key), run_at)
+    return Records(pipeline, owner or "", new_items(rows, key), run_at)
 
 
 def _finish(steps: Coroutine[Any, Any, T]) -> T:
@@ -91,23 +89,18 @@ def _finish(steps: Coroutine[Any, Any, T]) -> T:
 
 
 class _Borrowed:
-    """An application's transaction, as the store's steps see it. Rows are read by position."""
-
-    waited_seconds = 0.0
+    """An application's transaction, as the steps see it. Rows are read by position."""
 
     def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any], bool], Any]) -> None:
         self.writes_together = dialect == "postgres"
-        self._queries: Queries = load_queries(dialect, CORE_FOLDERS)
+        self._queries = load_queries(dialect)
         self._run = run
 
-    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Any]:
-        return await self._call(query, params or {}, True)
-
     async def scan(self, query: str, params: Mapping[str, Any]) -> Sequence[Any]:
-        return await self.fetch(query, params)
+        return await self._call(query, params, True)
 
     async def take(self, query: str, params: Mapping[str, Any]) -> list[Any]:
-        return await self.fetch(query, params)
+        return await self._call(query, params, True)
 
     async def run(self, query: str, params: Mapping[str, Any]) -> None:
         await self._call(query, params, False)
@@ -145,19 +138,19 @@ class _Library(NamedTuple):
     in_one_statement: bool = False  # records without keys are added so
 
 
-async def _add(connection: Any, addition: Addition, own_transaction: bool) -> Enqueued:
+async def _add(connection: Any, records: Records, own_transaction: bool) -> Enqueued:
     connection = _driver_connection(connection)
     library = _library_of(connection)
-    async with _transaction(library, connection, addition, own_transaction):
+    async with _transaction(library, connection, records, own_transaction):
         if _family(connection) == "sqlalchemy":
             connection = await _begun(connection)
             _refuse_autocommit(connection)
-        return await enqueue_in(library.borrow(connection), addition)
+        return await enqueue_in(library.borrow(connection), records)
 
 
 @asynccontextmanager
 async def _transaction(
-    library: _Library, connection: Any, addition: Addition, own_transaction: bool
+    library: _Library, connection: Any, records: Records, own_transaction: bool
 ) -> AsyncIterator[None]:
     """That of the application, or one of the records' own."""
     commits_each = library.commits_each(connection)
@@ -171,7 +164,7 @@ async def _transaction(
             "the connection is in a transaction, which own_transaction would commit",
             "Leave own_transaction out, or use another connection.",
         )
-    in_one = library.in_one_statement and not addition.has_keys and addition.run_at is None
+    in_one = library.in_one_statement and not records.has_keys and records.run_at is None
     if commits_each and in_one:
         yield
         return

@@ -1,0 +1,58 @@
+"""The queries by which records are added, by name. The store of Holdfast uses them too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+FOLDER = Path(__file__).parent / "sql"
+_HEADING = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
+_PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    sql: str
+    parameters: tuple[str, ...]
+
+
+@cache
+def load_queries(dialect: str) -> Mapping[str, Query]:
+    _, *pieces = _HEADING.split((FOLDER / f"{dialect}.sql").read_text("utf-8"))
+    texts = zip(pieces[::2], pieces[1::2], strict=True)
+    return {
+        name: Query(*numbered(dialect, _COMMENT.sub("", text).strip().rstrip(";")))
+        for name, text in texts
+    }
+
+
+def numbered(dialect: str, sql: str) -> tuple[str, tuple[str, ...]]:
+    """The statement as its database takes it, and the names of its parameters in their order:
+    PostgreSQL numbers them."""
+    names: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return match[0]
+        if name not in names:
+            names.append(name)
+        return f"${names.index(name) + 1}" if dialect == "postgres" else match[0]
+
+    return _PARAMETER.sub(number, sql), tuple(names)
+
+
+def named_arguments(query: Query, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a statement for SQLite, which takes lists as JSON."""
+    return {name: _argument(params[name]) for name in query.parameters}
+
+
+def _argument(value: Any) -> Any:
+    return orjson.dumps(value).decode() if isinstance(value, list) else value
