@@ -253,7 +253,7 @@ class Reader:
         return [places.get(word, word) for word in words]
 
 
-_OF_REPOSITORY = ("bench/", "src/")
+_OF_REPOSITORY = ("bench/", "pipelines/", "src/")
 _NUMBERED = ("add", "items", "show", "pause", "resume", "cancel", "reprocess", "delete", "dead")
 
 
