@@ -35,7 +35,7 @@ def test_unknown_setting_is_refused_with_the_nearest_known(desk: Desk) -> None:
 
 
 @on_sqlite
-def test_names_of_the_documents_are_aliases(desk: Desk) -> None:
+def test_names_without_a_prefix_are_aliases(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 40)
     aliases = {

@@ -56,3 +56,13 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
         "[e](none.md) [f](other.md#none) [g](#none)\n"
     )
     assert broken_links(page) == ["none.md", "other.md#none", "#none"]
+
+
+def test_no_text_refers_to_a_paper_that_is_not_in_the_repository() -> None:
+    paper = re.compile(r"\bdocument 0\d\d|[\"(]W\d+\b|\bof the document\W*\"\"\"", re.IGNORECASE)
+    texts = [
+        *pages(),
+        *(path for name in ("src", "tests", "bench") for path in (ROOT / name).rglob("*.py")),
+    ]
+    found = {path for path in texts if paper.search(path.read_text())} - {Path(__file__)}
+    assert found == set()
