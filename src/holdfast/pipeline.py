@@ -465,11 +465,7 @@ class _FunctionPipeline(Pipeline):
         super().__init__()
 
 
-_OPTIONS = frozenset(
-    name
-    for name in vars(Pipeline)["__annotations__"]
-    if name not in ("threaded", "normalizes", "saves", "discovers")
-)
+_OPTIONS = frozenset(vars(Pipeline)["__annotations__"])
 
 
 def pipeline(function: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the document's invariants ask for beyond a run that works: INV-1 to 8, OPS-1 to 3."""
+"""What docs/invariants.md asks for beyond a run that works: INV-1 to 8, OPS-1 to 3."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
     return walked
 
 
-def test_gates_of_the_document_s_example() -> None:
+def test_gates_have_the_delays_of_the_source() -> None:
     """INV-3: minimum plus a random part up to the maximum, one at once."""
     gates = {gate.name: gate for gate in gates_of(shipped_sources().values())}
     gazette = gates["narodne-novine.nn.hr"]
@@ -61,7 +61,7 @@ async def test_delay_of_a_run_is_that_of_its_gate(desk: Desk) -> None:
     assert gates[TAX]["spacing"] == 1.5
 
 
-def test_caps_and_concurrency_of_the_document_are_the_defaults() -> None:
+def test_caps_and_concurrency_are_small_by_default() -> None:
     """INV-5."""
     sources = shipped_sources()
     run = run_of({}, sources, RegulationsOptions())
@@ -69,7 +69,7 @@ def test_caps_and_concurrency_of_the_document_are_the_defaults() -> None:
     assert {run.cap_of(source) for source in sources.values()} == {500}
 
 
-def test_attempts_and_delays_are_those_of_the_document() -> None:
+def test_three_attempts_are_made_from_30_seconds_on() -> None:
     """ARC-3."""
     assert (Regulations.max_attempts, Regulations.backoff.base) == (3, 30.0)
 

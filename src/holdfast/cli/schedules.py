@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+import structlog
 import typer
 
 from holdfast.cli.arguments import JSON, OPTION, PIPELINE, parse_options
+from holdfast.cli.job_actions import act
 from holdfast.cli.opening import (
     ensure_schema,
     opened_store,
@@ -15,9 +19,8 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, instant, print_json, print_table
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.clock import SystemClock
-from holdfast.engine.upkeep import next_fire
-from holdfast.errors import UserError
-from holdfast.options import checked_options
+from holdfast.console.schedules import ScheduleRequest, remove_schedule, set_schedule
+from holdfast.engine.control import Control
 
 
 def register(app: typer.Typer) -> None:
@@ -43,21 +46,14 @@ def add(
     settings = settings_from_environment()
     ensure_schema(settings)
     recipe = load_pipeline(pipeline, settings)
-    if not recipe.discovers:
-        raise UserError(
-            f"the pipeline {recipe.name} does not find its own records",
-            "Only pipelines that discover their own records can be scheduled.",
-        )
-    options = checked_options(recipe.name, recipe.options, parse_options(option))
-    next_at = next_fire(cron, zone, SystemClock().now())
+    request = ScheduleRequest(name, cron, zone, parse_options(option))
 
-    async def main() -> None:
+    async def main() -> datetime:
         async with opened_store(settings) as store:
-            await store.schedules.set_schedule(
-                name, recipe.name, cron, zone, options, next_at, settings.owner
-            )
+            control = Control(store, settings.owner, structlog.get_logger())
+            return await set_schedule(control, recipe, request, SystemClock())
 
-    run_async(main())
+    next_at = run_async(main())
     errors.print(
         f"Schedule {name}: {recipe.name} starts next at {instant(next_at)}, if a worker for it is "
         f"running (holdfast work {pipeline}).",
@@ -91,12 +87,9 @@ def remove(
     ),
 ) -> None:
     """Remove a schedule; the jobs that it started are kept."""
-    settings = ready_settings()
 
-    async def main() -> bool:
-        async with opened_store(settings) as store:
-            return await store.schedules.remove_schedule(name, settings.owner)
+    async def action(control: Control) -> str:
+        await remove_schedule(control, name)
+        return f"Schedule {name} was removed."
 
-    if not run_async(main()):
-        raise UserError(f"there is no schedule {name!r}", "List them with: holdfast schedule list")
-    errors.print(f"Schedule {name} was removed.", markup=False)
+    act(action)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from holdfast.clock import Clock
@@ -26,8 +27,8 @@ class ScheduleRequest:
 
 async def set_schedule(
     control: Control, pipeline: Pipeline, request: ScheduleRequest, clock: Clock
-) -> None:
-    """A worker that has the pipeline starts its jobs."""
+) -> datetime:
+    """Returns when it starts its first job, if a worker for the pipeline is running."""
     name = request.name
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UserError("the schedule needs a name", "For example: nightly.")
@@ -39,9 +40,13 @@ async def set_schedule(
     options = checked_options(pipeline.name, pipeline.options, request.options)
     next_at = next_fire(request.cron, request.zone, clock.now())
     await control.set_schedule(name, pipeline.name, request.cron, request.zone, options, next_at)
+    return next_at
 
 
 async def remove_schedule(control: Control, name: str) -> None:
     """The jobs that it started stay."""
     if not await control.remove_schedule(name):
-        raise NotThere(f"there is no schedule {name!r}", "GET /api/schedules lists them.")
+        raise NotThere(
+            f"there is no schedule {name!r}",
+            "`holdfast schedule list` and GET /api/schedules list them.",
+        )
