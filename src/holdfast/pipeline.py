@@ -24,21 +24,9 @@ from holdfast.model import Gate as Gate
 from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, Standing
 from holdfast.options import Option, filled_options
 from holdfast.orders import Conclusion, Planned
+from holdfast.reading import Dedupe as Dedupe
 from holdfast.rulings import Proposal, Ruled
 from holdfast.stored_files import PipelineFiles
-
-
-@dataclass(frozen=True, slots=True)
-class Dedupe:
-    """Identity across jobs: a record whose key is known does not become a new item.
-
-    `changed` and `failed` decide what happens to a known key whose content differs, or whose
-    item did not end as DONE: "again" creates a new item, "skip" only counts it.
-    """
-
-    scope: str
-    changed: str = "again"
-    failed: str = "again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +180,7 @@ class Context:
     @property
     def options(self) -> Mapping[str, Any]:
         """The options of the job, as given with --option NAME=VALUE."""
-        return self.job.given_options
+        return self.job.options
 
     def file(self, row: Mapping[str, Any]) -> Any:
         """`async with ctx.file(row) as path:` makes a local copy of an uploaded image, which is

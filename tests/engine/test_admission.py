@@ -28,6 +28,7 @@ from holdfast.model import JobState, Lane, Page, Record
 from holdfast.options import Option
 from holdfast.orders import Planned, Start, Verified
 from holdfast.pipeline import Pipeline
+from holdfast.reading import Reading
 from holdfast.store import IngestPage, NewJob, NewStream
 from tests.messaging.fleet_scene import message
 from tests.store.checks import fetch, filled_job
@@ -272,7 +273,7 @@ async def test_options_of_a_file_that_name_no_columns_are_refused(
     database_url: str, tmp_path: Path, table: Any
 ) -> None:
     async with opened_scene(database_url, tmp_path) as scene:
-        new = NewJob("books", "odd", [NewStream("odd", "odd")], options={"_table": table})
+        new = NewJob("books", "odd", [NewStream("odd", "odd")], reading=Reading(table=table))
         with pytest.raises(InputError, match="do not name columns"):
             await scene.parts.store.jobs.create(new, "root")
 

@@ -51,7 +51,7 @@ async def test_one_job_reads_all_sources_of_its_start(store: Store) -> None:
     await work(store, Stations())
     job = await store.reads.job(job_id)
     assert (job.state, job.lane, job.max_items) == (JobState.DONE, Lane.SENTINEL, 7)
-    assert job.given_options == options
+    assert job.options == options
     streams = await store.streams.of_job(job_id)
     assert sorted((s.source, s.mode, s.max_items) for s in streams) == [
         ("harbour", "daily", 4), ("hill", "daily", 4),

@@ -17,6 +17,7 @@ from holdfast.model import Job, JobState, Lane, Standing
 from holdfast.observe.metrics import Metrics
 from holdfast.orders import Start
 from holdfast.pipeline import Pipeline
+from holdfast.reading import Reading
 from holdfast.store import Store
 
 
@@ -43,10 +44,9 @@ async def _walk(
     settings: Settings, store: Store, pipeline: Pipeline, start: Start
 ) -> list[DrySource]:
     lane = start.lane or Lane.BACKFILL
-    options = dict(start.options)
     job = Job(
         0, pipeline.name, start.name, JobState.RUNNING, settings.owner, start.mode, lane,
-        options=options,
+        options=start.options, reading=Reading(plan=start.plan),
     )  # fmt: skip
     limits = DryLimits(start.max_items, start.cap_of, settings.items.max_input_bytes)
     parts = WorkerParts(

@@ -9,7 +9,6 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
-from holdfast.engine.adding import standing_options
 from holdfast.engine.planning import PipelinePlanner
 from holdfast.errors import (
     HoldfastError,
@@ -26,6 +25,7 @@ from holdfast.observe.tracing import note, span
 from holdfast.options import checked_options, filled_options, whole_options
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
+from holdfast.reading import Reading
 from holdfast.store import Carried, NewJob, NewStream, Store
 from holdfast.store.admission import NO_QUOTA, Quota
 from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
@@ -119,10 +119,17 @@ class Control:
         pipeline = request.pipeline
         refuse_planning(pipeline)
         options = options_of(pipeline, request.options)
-        new = self._asked(request, {**options, **standing_options(pipeline)})
+        new = self._asked(request, options)
         queries = _queries(pipeline, options) if pipeline.discovers else []
+        reading = replace(
+            new.reading,
+            dedupe=pipeline.dedupe,
+            inputs=pipeline.inputs,
+            fed_by_consumers=pipeline.fed_by_consumers,
+        )
         return replace(
             new,
+            reading=reading,
             streams=[NewStream(source, fingerprint) for source, fingerprint in queries],
             lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
             standing=True,
@@ -137,7 +144,8 @@ class Control:
             streams=(),
             owner_id=request.owner or self._owner,
             columns=pipeline.columns,
-            options={**options, "_file": pipeline.file},
+            options=options,
+            reading=Reading(pipeline_file=pipeline.file),
             ip=request.ip,
             request=request.key,
             takes_over=request.take_over and request.by_admin,
@@ -166,7 +174,7 @@ class Control:
             forced = {"force_full": source}
             key, quota = request.key, request.quota
             return (await self.request(pipeline, forced, key=key, quota=quota)).job_ids
-        whole = await self.new_job(replace(request, options=job.given_options))
+        whole = await self.new_job(replace(request, options=job.options))
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
             raise UnfitState(
@@ -360,7 +368,6 @@ def _names_owner(by_admin: bool) -> Iterator[None]:
 
 
 def _over_file(new: NewJob, file: JobFile, max_per_source: int | None) -> NewJob:
-    own = {"_table": dict(file.table)} | ({"_images": True} if file.images else {})
     return replace(
         new,
         name=file.name,
@@ -368,7 +375,7 @@ def _over_file(new: NewJob, file: JobFile, max_per_source: int | None) -> NewJob
         lane=Lane.UPLOAD,
         reference=file.reference,
         input_key=file.key,
-        options={**new.options, **own},
+        reading=replace(new.reading, table=dict(file.table), images=file.images),
         file_id=file.file_id,
         files=file.files,
         drafts=file.drafts,
@@ -415,7 +422,7 @@ def refuse_consumed(pipeline: Pipeline) -> None:
 def _require_same_options(job: Job, pipeline: Pipeline, wanted: Mapping[str, Any]) -> None:
     """A job keeps its options; different ones must not be ignored silently. What is not named is
     not compared: the pipeline may have gained options since."""
-    kept = filled_options(pipeline.options, job.given_options)
+    kept = filled_options(pipeline.options, job.options)
     checked = checked_options(pipeline.name, pipeline.options, wanted)
     if not checked.items() <= kept.items():
         raise UnfitState(
@@ -434,10 +441,8 @@ def _key_of(queries: Iterable[tuple[str, str]]) -> str:
 
 
 def options_of(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's options: the given ones, checked, and the pipeline's defaults. Names with an
-    underscore are the engine's own."""
-    named = {name: value for name, value in given.items() if not name.startswith("_")}
-    return whole_options(pipeline.name, pipeline.options, named)
+    """A job's options: the given ones, checked, and the pipeline's defaults."""
+    return whole_options(pipeline.name, pipeline.options, given)
 
 
 def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, str]]:

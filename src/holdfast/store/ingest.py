@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.errors import DiscoveryError, LeaseLost
 from holdfast.model import JobState, StreamState
-from holdfast.pipeline import Dedupe
+from holdfast.reading import Dedupe
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions

@@ -18,6 +18,7 @@ from holdfast.pipelines.regulations.pipeline import Regulations
 from holdfast.pipelines.regulations.planning import starts_of
 from holdfast.pipelines.regulations.runs import gates_of, run_of
 from holdfast.pipelines.regulations.sources_file import shipped_sources
+from holdfast.reading import Reading
 from tests.pipelines.regulations.desk import Desk
 from tests.pipelines.regulations.world import TAX
 from tests.world import text_answer
@@ -31,7 +32,8 @@ async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
     walked: list[DrySource] = []
     for start in starts_of(run, await desk.store.plans.standings("regulations")):
         job = Job(0, "regulations", start.name, JobState.RUNNING, "tester", start.mode,
-                  options=dict(start.options), lane=start.lane or Lane.BACKFILL)  # fmt: skip
+                  options=start.options, reading=Reading(plan=start.plan),
+                  lane=start.lane or Lane.BACKFILL)  # fmt: skip
         limits = DryLimits(start.max_items, start.cap_of)
         dry = DryDiscovery(desk.store, desk.pipeline, job, limits)
         walked += await dry.run(desk.worker(dry=True), start)
@@ -100,7 +102,7 @@ async def test_run_is_tracked_with_everything_it_was_asked(desk: Desk) -> None:
     """INV-8."""
     job_id = await desk.run(max_urls=3, run_by="ana", date_to="2030-01-01", delay_ms=10)
     job = await desk.store.reads.job(job_id)
-    options = job.given_options
+    options = job.options
     assert (options["sources"], options["run_by"], options["date_to"]) == (
         "gazette", "ana", "2030-01-01",
     )  # fmt: skip

@@ -34,7 +34,7 @@ class Matched:
 
 
 def rules_for(job: Job, row: Mapping[str, Any]) -> Rules:
-    return rules_of({**job.given_options, **(row[OF_MESSAGE] if is_of_message(job, row) else {})})
+    return rules_of({**job.options, **(row[OF_MESSAGE] if is_of_message(job, row) else {})})
 
 
 def is_of_message(job: Job, row: Mapping[str, Any]) -> bool:

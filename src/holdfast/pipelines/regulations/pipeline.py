@@ -137,7 +137,7 @@ class Regulations(Pipeline):
 
 
 def _stored_sources(job: Job) -> dict[str, Source]:
-    stored = job.options.get("_sources") or {}
+    stored = job.reading.plan.get("sources") or {}
     return {slug: Source.model_validate(table) for slug, table in stored.items()}
 
 

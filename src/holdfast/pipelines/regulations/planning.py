@@ -65,15 +65,15 @@ def _start(run: Run, known: Sequence[Standing]) -> Start:
         [source.slug for source in run.sources],
         run.stream_mode,
         run.name,
-        {
-            **run.options,
-            "_sources": {source.slug: stored_source(source) for source in run.sources},
-            "_from": stopped,
-        },
+        run.options,
         lane=run.lane,
         max_items=run.max_urls,
         max_items_per_source={source.slug: run.cap_of(source) for source in run.sources},
         gates=gates_of(run.sources, run.delay_ms),
+        plan={
+            "sources": {source.slug: stored_source(source) for source in run.sources},
+            "from": stopped,
+        },
     )
 
 
@@ -99,5 +99,5 @@ def _shown(start: Start) -> Json:
         "sources": ", ".join(start.sources),
         "mode": start.mode,
         "max_urls": start.max_items,
-        "continues": ", ".join(start.options["_from"]) or "from the beginning",
+        "continues": ", ".join(start.plan["from"]) or "from the beginning",
     }

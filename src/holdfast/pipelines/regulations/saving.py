@@ -53,8 +53,8 @@ def _may_pass(item: Settled) -> bool:
 
 
 def _is_from_sitemap(item: Settled) -> bool:
-    options, source = item.job.options, item.row["source"]
-    mode: str = options.get("mode") or options["_sources"][source]["mode"]
+    job, source = item.job, item.row["source"]
+    mode: str = job.options.get("mode") or job.reading.plan["sources"][source]["mode"]
     return mode == Mode.SITEMAP
 
 
