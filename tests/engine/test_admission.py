@@ -19,7 +19,9 @@ from holdfast.console.accounts import Role
 from holdfast.console.person import Person
 from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.engine.planning import planner_at_end
-from holdfast.engine.upkeep import Upkeep
+from holdfast.engine.upkeep.parts import UpkeepParts
+from holdfast.engine.upkeep.schedules import DueSchedules
+from holdfast.engine.upkeep.tend import Tending
 from holdfast.errors import HoldfastError, InputError, UserError
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.job_starts import JobStarts
@@ -130,12 +132,12 @@ async def planned_schedule(scene: Scene, shelf: str) -> str | None:
 async def _fired(scene: Scene, pipeline: str, shelf: str) -> str | None:
     parts, due = scene.parts, datetime.now(UTC) - timedelta(minutes=1)
     await scene.control.set_schedule(shelf, pipeline, "0 6 * * *", "UTC", {"shelf": shelf}, due)
-    upkeep = Upkeep(
+    upkeep = UpkeepParts(
         parts.store, scene.control, parts.pipelines, upkeep_limits(scene.settings), "timer",
         parts.metrics, parts.log, parts.deletions.jobs,
-        retention_of(scene.settings, parts.store, parts.log),
+        retention_of(scene.settings, parts.store, parts.log), Tending(parts.store, parts.pipelines),
     )  # fmt: skip
-    await upkeep.fire_schedules()
+    await DueSchedules(upkeep).fire()
     rows = {row["name"]: row for row in await parts.store.schedules.all()}
     error: str | None = rows[shelf]["error"]
     return error

@@ -23,10 +23,10 @@ from holdfast.consumers import (
     Trust,
 )
 from holdfast.engine.adding import Adding
+from holdfast.engine.chores import Chore, begin, repeat
 from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.pages import new_item
-from holdfast.engine.upkeep import every
 from holdfast.engine.worker import Worker
 from holdfast.errors import BrokerGone, NotAllowed, UserError
 from holdfast.extension import installed
@@ -123,7 +123,7 @@ async def own_queues(
     nudges = HeldNudges(store, worker.hear, SystemClock())
     ordered = await broker.consume(ORDERS_QUEUE, _ORDERS)
     nudged = [await broker.consume(work_queue(name), _NUDGES) for name in pipelines]
-    keeping = asyncio.create_task(every(KEEP_SECONDS, nudges.keep, log, "nudges"))
+    keeping = begin([Chore("nudges", KEEP_SECONDS, nudges.keep)], SystemClock(), log)
     taking = [
         asyncio.create_task(orders.follow(ordered)),
         *(asyncio.create_task(nudges.take(consumer)) for consumer in nudged),
@@ -137,7 +137,7 @@ async def own_queues(
         await asyncio.gather(*(consumer.stop() for consumer in nudged))
         # They end by themselves now, and are not to be cancelled while they hand back.
         await asyncio.wait(taking)
-        await end_tasks([keeping])
+        await end_tasks(keeping)
         raise_failure(taking)
 
 
@@ -303,8 +303,9 @@ async def send_nudges(
     settings: Settings, broker: Broker, store: Store, metrics: Metrics, log: Any
 ) -> None:
     """Until it is cancelled."""
-    sender = NudgeSender(store, broker, settings.rules.backfill_enabled, SystemClock(), metrics)
-    await every(LOOK_SECONDS, sender.look, log, "nudges")
+    clock = SystemClock()
+    sender = NudgeSender(store, broker, settings.rules.backfill_enabled, clock, metrics)
+    await repeat(Chore("nudges", LOOK_SECONDS, sender.look), clock, log)
 
 
 async def read_depths(broker: Broker, metrics: Metrics) -> None:

@@ -15,7 +15,7 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, instant, print_json, print_table
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.clock import SystemClock
-from holdfast.engine.upkeep import next_fire
+from holdfast.engine.cron import next_fire
 from holdfast.errors import UserError
 from holdfast.options import checked_options
 

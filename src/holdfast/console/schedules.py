@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
-from holdfast.engine.upkeep import next_fire
+from holdfast.engine.cron import next_fire
 from holdfast.errors import NotThere, UserError
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
