@@ -52,7 +52,9 @@ def next_job_state(verb: str, state: JobState) -> JobState:
     """The state that `verb` leads to; reprocessing a paused job leaves it paused."""
     allowed, target = JOB_TRANSITIONS[verb]
     if state not in allowed:
-        raise IllegalTransition(f"cannot {verb} a job that is {state}")
+        raise IllegalTransition(
+            f"cannot {verb} a job that is {state}", "`holdfast show JOB` shows its state."
+        )
     if verb == "reprocess" and state is JobState.PAUSED:
         return JobState.PAUSED
     return target

@@ -131,7 +131,9 @@ async def planned_schedule(scene: Scene, shelf: str) -> str | None:
 
 async def _fired(scene: Scene, pipeline: str, shelf: str) -> str | None:
     parts, due = scene.parts, datetime.now(UTC) - timedelta(minutes=1)
-    await scene.control.set_schedule(shelf, pipeline, "0 6 * * *", "UTC", {"shelf": shelf}, due)
+    await parts.store.schedules.set_schedule(
+        shelf, pipeline, "0 6 * * *", "UTC", {"shelf": shelf}, due, "root"
+    )
     upkeep = UpkeepParts(
         parts.store, scene.control, parts.pipelines, upkeep_limits(scene.settings), "timer",
         parts.metrics, parts.log, parts.deletions.jobs,

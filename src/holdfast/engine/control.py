@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.engine.planning import PipelinePlanner
 from holdfast.errors import (
     HoldfastError,
-    IllegalTransition,
     PipelineError,
     StreamOwned,
     SwitchedOff,
@@ -28,11 +27,10 @@ from holdfast.pipeline import Pipeline, Tx
 from holdfast.reading import Reading
 from holdfast.store import Carried, NewJob, NewStream, Store
 from holdfast.store.admission import NO_QUOTA, Quota
-from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
+from holdfast.store.chunks import FinishedItems, NamedItems
 from holdfast.store.idempotency import RequestKey
 from holdfast.store.schedules import DueSchedule
 
-T = TypeVar("T")
 _LONGEST_ERROR = 1000
 
 
@@ -196,7 +194,7 @@ class Control:
         await self.prepare(pipeline)
         planner = PipelinePlanner(pipeline, self._owner, actor or self._owner, quota)
         try:
-            carried = await self._ordered(self._store.plans.plan(planner, request, key))
+            carried = await self._store.plans.plan(planner, request, key)
         except HoldfastError:
             raise
         except Exception as error:
@@ -209,7 +207,7 @@ class Control:
 
     async def change(self, change: Callable[[Tx], Awaitable[Planned]]) -> Any:
         """Changes an extension's own rows in one transaction, with its entries in the audit log;
-        returns the answer. Orders are for `request`."""
+        returns the answer. Orders are for `request`. Extensions do not reach the store."""
         return await self._store.plans.change(self._owner, change)
 
     async def fire_plan(
@@ -229,7 +227,7 @@ class Control:
             self._log.info("job.ordered", job_id=job_id, pipeline=name, by=planner.actor)
 
     async def pause(self, job_id: int) -> JobState:
-        state = await self._ordered(self._store.jobs.pause(job_id, self._owner))
+        state = await self._store.jobs.pause(job_id, self._owner)
         self._log.info("job.paused", job_id=job_id, by=self._owner)
         return state
 
@@ -240,13 +238,13 @@ class Control:
         max_per_source: int | None = None,
         quota: Quota = NO_QUOTA,
     ) -> JobState:
-        order = self._store.jobs.resume(job_id, self._owner, max_items, max_per_source, quota)
-        state = await self._ordered(order)
+        jobs = self._store.jobs
+        state = await jobs.resume(job_id, self._owner, max_items, max_per_source, quota)
         self._log.info("job.resumed", job_id=job_id, by=self._owner)
         return state
 
     async def cancel(self, job_id: int) -> JobState:
-        state = await self._ordered(self._store.jobs.cancel(job_id, self._owner))
+        state = await self._store.jobs.cancel(job_id, self._owner)
         self._log.info("job.cancelled", job_id=job_id, by=self._owner)
         return state
 
@@ -259,12 +257,12 @@ class Control:
             raise UserError(
                 f"{unfinished[0]} items are still open", f"Choose among {', '.join(sorted(FINAL))}."
             )
-        now = await self._store.jobs.now()
-        total = 0
+        jobs = self._store.jobs
+        now, total = await jobs.now(), 0
         for status in statuses:
             chunk: FinishedItems | None = FinishedItems(status, until=now)
             while chunk is not None:
-                step = await self._reprocess(job_id, chunk, reset_attempts)
+                step = await jobs.reprocess(job_id, chunk, self._owner, reset_attempts)
                 total, chunk = total + step.opened, step.next
         self._log.info("job.reprocessed", job_id=job_id, items=total, by=self._owner)
         return total
@@ -273,7 +271,8 @@ class Control:
         self, job_id: int, seqs: Sequence[int], reset_attempts: bool = True
     ) -> int:
         """Opens those of the items that are finished; it is an error if none is."""
-        step = await self._reprocess(job_id, NamedItems(seqs), reset_attempts)
+        named = NamedItems(seqs)
+        step = await self._store.jobs.reprocess(job_id, named, self._owner, reset_attempts)
         if not step.opened:
             name = f"item {seqs[0]}" if len(seqs) == 1 else f"these {len(seqs)} items"
             raise UnfitState(
@@ -282,26 +281,13 @@ class Control:
             )
         return step.opened
 
-    async def _reprocess(
-        self, job_id: int, chunk: NamedItems | FinishedItems, reset: bool
-    ) -> Reprocessed:
-        return await self._ordered(self._store.jobs.reprocess(job_id, chunk, self._owner, reset))
-
     async def skip_items(self, job_id: int, seqs: Sequence[int], reason: str = "") -> int:
         """Skips the items that are open and not being processed; returns how many."""
         message = reason or f"skipped by {self._owner}"
-        step = await self._ordered(
-            self._store.jobs.skip(job_id, NamedItems(seqs), self._owner, message)
-        )
+        step = await self._store.jobs.skip(job_id, NamedItems(seqs), self._owner, message)
         await self._store.outcomes.complete(job_id)
         self._log.info("job.items_skipped", job_id=job_id, items=step.skipped, by=self._owner)
         return step.skipped
-
-    async def replay(self, letter_id: int) -> None:
-        await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, True, self._owner))
-
-    async def drop(self, letter_id: int) -> None:
-        await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, False, self._owner))
 
     async def switch(self, scope: str, on: bool, reason: str) -> bool:
         changed = await self._store.jobs.switch(scope, on, self._owner, reason)
@@ -310,31 +296,6 @@ class Control:
         else:
             self._log.info("kill_switch.off", scope=scope, by=self._owner)
         return changed
-
-    async def close_gate(self, name: str, seconds: float, reason: str) -> None:
-        await self._store.gates.order(name, seconds, reason, self._owner)
-
-    async def open_gate(self, name: str) -> None:
-        await self._store.gates.order(name, 0.0, "", self._owner)
-
-    async def set_schedule(
-        self,
-        name: str,
-        pipeline: str,
-        cron: str,
-        zone: str,
-        options: Mapping[str, Any],
-        next_at: datetime,
-    ) -> None:
-        await self._store.schedules.set_schedule(
-            name, pipeline, cron, zone, options, next_at, self._owner
-        )
-
-    async def remove_schedule(self, name: str) -> bool:
-        return await self._store.schedules.remove_schedule(name, self._owner)
-
-    async def kill_switches(self) -> list[dict[str, Any]]:
-        return await self._store.reads.kill_switches()
 
     async def _create(self, job: NewJob, by_admin: bool, only_first: bool = False) -> int:
         with _names_owner(by_admin), span("job.create", pipeline=job.pipeline) as trace:
@@ -350,12 +311,6 @@ class Control:
             await self._store.jobs.prepare(pipeline.schema)
         for gate in pipeline.gates:
             await self._store.gates.declare(gate)
-
-    async def _ordered(self, order: Awaitable[T]) -> T:
-        try:
-            return await order
-        except IllegalTransition as error:
-            raise UnfitState(str(error), "`holdfast show JOB` shows its state.") from error
 
 
 @contextmanager
