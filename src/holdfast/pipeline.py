@@ -101,8 +101,11 @@ class Tx(Protocol):
     async def copy(self, table: str, columns: Sequence[str], rows: Any) -> None:
         """Adds rows to a table in the fastest way that the database offers."""
 
-    async def take_many(self, query: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
-        """Runs a named query for a batch and returns all resulting rows."""
+    async def take_many(
+        self, query: str, rows: Sequence[Sequence[Any]] | Sequence[Mapping[str, Any]]
+    ) -> list[Row]:
+        """Runs a named query for a batch and returns all resulting rows. For a query with `@rows`,
+        each row is given by the names there, or in their order."""
 
     async def send(
         self,

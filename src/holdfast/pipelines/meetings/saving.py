@@ -288,16 +288,18 @@ class Saving:
                     later.append(change)
             await self._replace_pages(list(now.values()))
             changes.replaced = later
+        municipality_id, document_type = self._collection
         versions = [
-            (
-                *self._collection,
-                row.upstream_id,
-                page.id,
-                DUPLICATE,
-                row.hash,
-                *row.content,
-                self._job_id,
-            )
+            {
+                "municipality_id": municipality_id,
+                "document_type": document_type,
+                "upstream_id": row.upstream_id,
+                "page_id": page.id,
+                "state": DUPLICATE,
+                "content_hash": row.hash,
+                **row.content._asdict(),
+                "job_id": self._job_id,
+            }
             for page, row in changes.duplicates
         ]
         await self._tx.take_many("meetings_add_versions", versions)
@@ -313,7 +315,13 @@ class Saving:
         await self._tx.take("meetings_forget_versions", shown)
         await self._tx.take_many("meetings_keep_versions", versions)
         rows = [
-            (row.upstream_id, row.hash, *row.content, self._job_id, page.id)
+            {
+                "upstream_id": row.upstream_id,
+                "content_hash": row.hash,
+                **row.content._asdict(),
+                "job_id": self._job_id,
+                "id": page.id,
+            }
             for page, row, _ in changes
         ]
         await self._tx.take_many("meetings_change_pages", rows)
