@@ -175,7 +175,7 @@ class NothingYet:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StreamStatus:
     """The state of a stream, as a pipeline's `plan` and `conclude` see it."""
 
     stream_id: int

@@ -21,7 +21,7 @@ from holdfast.errors import ErrorCode, PipelineError, RetryClass
 from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
 from holdfast.model import Gate as Gate
-from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, Standing
+from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, StreamStatus
 from holdfast.options import Option, filled_options
 from holdfast.orders import Conclusion, Planned
 from holdfast.reading import Dedupe as Dedupe
@@ -301,7 +301,7 @@ BACKOFF_KINDS = (
 )
 
 #: The streams of the named sources (None: all). Their jobs are locked until the transaction ends.
-Standings = Callable[[Sequence[str] | None], Awaitable[Sequence[Standing]]]
+StreamStatuses = Callable[[Sequence[str] | None], Awaitable[Sequence[StreamStatus]]]
 
 
 class Pipeline:
@@ -420,7 +420,7 @@ class Pipeline:
         """Stores what a page contains besides records (`Page.notes`), together with its cursor.
         `taken` of its records were looked at: fewer than it has where a cap cut it."""
 
-    async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
+    async def plan(self, tx: Tx, request: Json, streams: StreamStatuses, now: datetime) -> Planned:
         """Decides what to do about a request: start or resume jobs, set marks.
 
         The request is {"follow": source} when a job that concludes has ended, and {"force_full":
@@ -428,7 +428,7 @@ class Pipeline:
         """
         raise NotImplementedError
 
-    async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
+    async def conclude(self, tx: Tx, job: Job, stream: StreamStatus) -> Conclusion:
         """Decides whether a stream that ended is complete, once all its items are settled."""
         raise NotImplementedError
 

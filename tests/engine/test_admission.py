@@ -58,17 +58,17 @@ class Books(Pipeline):
 class Planning(Books):
     name = "planning"
 
-    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Planned:
+    async def plan(self, tx: Any, request: Any, streams: Any, now: Any) -> Planned:
         return Planned((Start(request["shelf"], "full", "planned", {}),))
 
 
 class Following(Planning):
     """Reads the same shelf again after each pass."""
 
-    async def conclude(self, tx: Any, job: Any, standing: Any) -> Verified:
+    async def conclude(self, tx: Any, job: Any, stream: Any) -> Verified:
         return Verified(1, 1, True)
 
-    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Planned:
+    async def plan(self, tx: Any, request: Any, streams: Any, now: Any) -> Planned:
         shelf = request.get("shelf") or request["follow"]
         return Planned((Start(shelf, "full", "planned", {}),))
 

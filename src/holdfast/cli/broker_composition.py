@@ -164,8 +164,8 @@ async def foreign_queues(
         for spec in consumers_of(pipeline, settings, flags, log):
             target = pipeline_of(spec, pipeline, pipelines)
             accept = accepting(settings, store, target, spec, log)
-            place = ForeignQueue(broker.topology, spec)
-            consumer = await broker.read(place, spec.prefetch, spec.consumers)
+            queue = ForeignQueue(broker.topology, spec)
+            consumer = await broker.read(queue, spec.prefetch, spec.consumers)
             reader = ForeignConsumer(
                 spec, consumer, accept, store.messages, metrics, system_random(), log
             )

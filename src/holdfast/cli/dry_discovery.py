@@ -13,7 +13,7 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
 from holdfast.engine.worker import Worker, WorkerParts
-from holdfast.model import Job, JobState, Lane, Standing
+from holdfast.model import Job, JobState, Lane, StreamStatus
 from holdfast.observe.metrics import Metrics
 from holdfast.orders import Start
 from holdfast.pipeline import Pipeline
@@ -24,16 +24,16 @@ from holdfast.store import Store
 def dry_starts(
     settings: Settings,
     pipeline: Pipeline,
-    starts_of: Callable[[Sequence[Standing]], Sequence[Start]],
+    starts_of: Callable[[Sequence[StreamStatus]], Sequence[Start]],
 ) -> list[DrySource]:
     """What the starts would discover; `starts_of` is given the streams as they are now."""
     ensure_schema(settings)
 
     async def main() -> list[DrySource]:
         async with opened_store(settings) as store:
-            standings = await store.plans.standings(pipeline.name)
+            streams = await store.plans.streams(pipeline.name)
             walked: list[DrySource] = []
-            for start in starts_of(standings):
+            for start in starts_of(streams):
                 walked += await _walk(settings, store, pipeline, start)
             return walked
 

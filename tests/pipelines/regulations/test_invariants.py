@@ -30,7 +30,7 @@ async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
     """As the command does it: one job after the other, none of which has a number."""
     run = run_of(request, desk.pipeline.known_sources, desk.pipeline.settings)
     walked: list[DrySource] = []
-    for start in starts_of(run, await desk.store.plans.standings("regulations")):
+    for start in starts_of(run, await desk.store.plans.streams("regulations")):
         job = Job(0, "regulations", start.name, JobState.RUNNING, "tester", start.mode,
                   options=start.options, reading=Reading(plan=start.plan),
                   lane=start.lane or Lane.BACKFILL)  # fmt: skip
