@@ -13,6 +13,7 @@ import holdfast_regulations as regulations
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource
 from holdfast.errors import SwitchedOff
 from holdfast.model import Job, JobState, Lane
+from holdfast.reading import Reading
 from holdfast_regulations.options import RegulationsOptions
 from holdfast_regulations.pipeline import Regulations
 from holdfast_regulations.planning import starts_of
@@ -29,9 +30,10 @@ async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
     """As the command does it: one job after the other, none of which has a number."""
     run = run_of(request, desk.pipeline.known_sources, desk.pipeline.settings)
     walked: list[DrySource] = []
-    for start in starts_of(run, await desk.store.plans.standings("regulations")):
+    for start in starts_of(run, await desk.store.plans.streams("regulations")):
         job = Job(0, "regulations", start.name, JobState.RUNNING, "tester", start.mode,
-                  options=dict(start.options), lane=start.lane or Lane.BACKFILL)  # fmt: skip
+                  options=start.options, reading=Reading(plan=start.plan),
+                  lane=start.lane or Lane.BACKFILL)  # fmt: skip
         limits = DryLimits(start.max_items, start.cap_of)
         dry = DryDiscovery(desk.store, desk.pipeline, job, limits)
         walked += await dry.run(desk.worker(dry=True), start)
@@ -100,7 +102,7 @@ async def test_run_is_tracked_with_everything_it_was_asked(desk: Desk) -> None:
     """INV-8."""
     job_id = await desk.run(max_urls=3, run_by="ana", date_to="2030-01-01", delay_ms=10)
     job = await desk.store.reads.job(job_id)
-    options = job.given_options
+    options = job.options
     assert (options["sources"], options["run_by"], options["date_to"]) == (
         "gazette", "ana", "2030-01-01",
     )  # fmt: skip

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import structlog
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.job_actions import act
 from holdfast.cli.opening import opened_store, ready_settings, run_async
-from holdfast.cli.output import print_json, print_table
+from holdfast.cli.output import errors, print_json, print_table
 from holdfast.console.kill_switches import switch
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
@@ -39,15 +39,25 @@ def kill_switch(
         return
     scope = _scope(pipeline, source)
 
-    async def action(control: Control) -> str:
-        changed = await switch(control, scope, position == "on", reason)
-        message = f"Kill switch {scope} {'is' if changed else 'was already'} {position}."
-        remaining = [other["scope"] for other in await control.kill_switches()]
-        if position == "off" and remaining:
-            message += f" Still on: {', '.join(remaining)}."
-        return message + _warning(pipeline if position == "on" else None)
+    message = _switch(scope, position == "on", reason)
+    errors.print(message + _warning(pipeline if position == "on" else None), markup=False)
 
-    act(action)
+
+def _switch(scope: str, on: bool, reason: str) -> str:
+    settings = ready_settings()
+
+    async def main() -> str:
+        async with opened_store(settings) as store:
+            control = Control(store, settings.owner, structlog.get_logger())
+            changed = await switch(control, scope, on, reason)
+            remaining = [other["scope"] for other in await store.reads.kill_switches()]
+        state = "on" if on else "off"
+        message = f"Kill switch {scope} {'is' if changed else 'was already'} {state}."
+        if remaining and not on:
+            message += f" Still on: {', '.join(remaining)}."
+        return message
+
+    return run_async(main())
 
 
 def _scope(pipeline: str | None, source: str | None) -> str:

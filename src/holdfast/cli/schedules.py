@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import structlog
 import typer
 
 from holdfast.cli.arguments import JSON, OPTION, PIPELINE, parse_options
-from holdfast.cli.job_actions import act
 from holdfast.cli.opening import (
     ensure_schema,
     opened_store,
@@ -20,7 +18,6 @@ from holdfast.cli.output import errors, instant, print_json, print_table
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.clock import SystemClock
 from holdfast.console.schedules import ScheduleRequest, remove_schedule, set_schedule
-from holdfast.engine.control import Control
 
 
 def register(app: typer.Typer) -> None:
@@ -50,8 +47,7 @@ def add(
 
     async def main() -> datetime:
         async with opened_store(settings) as store:
-            control = Control(store, settings.owner, structlog.get_logger())
-            return await set_schedule(control, recipe, request, SystemClock())
+            return await set_schedule(store, recipe, request, settings.owner, SystemClock())
 
     next_at = run_async(main())
     errors.print(
@@ -88,8 +84,11 @@ def remove(
 ) -> None:
     """Remove a schedule; the jobs that it started are kept."""
 
-    async def action(control: Control) -> str:
-        await remove_schedule(control, name)
-        return f"Schedule {name} was removed."
+    settings = ready_settings()
 
-    act(action)
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            await remove_schedule(store, name, settings.owner)
+
+    run_async(main())
+    errors.print(f"Schedule {name} was removed.", markup=False)

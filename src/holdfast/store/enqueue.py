@@ -19,7 +19,7 @@ import orjson
 from holdfast.columns import BAD_ROW, NAMES, require_chosen_names
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.json_depth import DEEPEST, is_too_deep
-from holdfast.pipeline import Dedupe
+from holdfast.reading import Dedupe, Reading, reading_of
 from holdfast.store.admission import admit_records, hold_quota, within_items
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
@@ -138,9 +138,9 @@ async def _write_together(tx: Transaction, addition: Addition) -> Enqueued:
 
 
 async def _write_in_steps(tx: Transaction, addition: Addition) -> Enqueued:
-    job_id, options, owner = await _standing_job(tx, addition)
+    job_id, reading, owner = await _standing_job(tx, addition)
     seqs = await take_sequence(tx, job_id, len(addition.items))
-    dedupe = Dedupe(**options.get("_dedupe") or {"scope": f"{addition.pipeline} of {owner}"})
+    dedupe = reading.dedupe or Dedupe(f"{addition.pipeline} of {owner}")
     new_items = await select_by_key(tx, job_id, seqs, addition.items, None, dedupe)
     if new_items.rows:
         await _add_items(tx, job_id, new_items, addition)
@@ -159,12 +159,12 @@ async def _add_items(tx: Transaction, job_id: int, new_items: NewItems, addition
         await tx.run("add_enqueued_range", {**span, "run_at": due, "item_bytes": item_bytes})
 
 
-async def _standing_job(tx: Transaction, addition: Addition) -> tuple[int, Mapping[str, Any], str]:
-    """Its id, options and owner."""
+async def _standing_job(tx: Transaction, addition: Addition) -> tuple[int, Reading, str]:
+    """Its id, reading and owner."""
     target = {"pipeline": addition.pipeline, "owner": addition.owner, "topic": addition.topic}
     rows = await tx.scan("standing_jobs", target)
     _require_one(addition, len(rows))
-    return int(rows[0][0]), orjson.loads(rows[0][1]), rows[0][2]
+    return int(rows[0][0]), reading_of(rows[0][1]), rows[0][2]
 
 
 def _require_one(addition: Addition, jobs: int) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from holdfast.model import ItemStatus, JobState
-from holdfast.pipeline import Dedupe
+from holdfast.reading import Dedupe
 from holdfast.store.driver import Transaction
 
 

@@ -26,6 +26,7 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.configuration import Settings
 from holdfast.errors import UserError
+from holdfast.model import Json
 from holdfast.tables.files import TableFile, open_table
 from holdfast_catalog import loading
 from holdfast_catalog.accuracy.measuring import LISTS, Accuracy, Label, lists_in
@@ -111,7 +112,7 @@ def _require_products(loaded: loading.Loaded, table: TableFile) -> None:
         )
 
 
-async def _save(tx: Any, rows: list[tuple[Any, ...]]) -> None:
+async def _save(tx: Any, rows: list[Json]) -> None:
     if rows:
         await loading.save(tx, rows)
 

@@ -3,11 +3,11 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, concludes, trace, ip, file_id, standing, topic, next_seq,
-                  created_at, updated_at)
+                  options, reading, max_items, concludes, trace, ip, file_id, standing, topic,
+                  next_seq, created_at, updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, :concludes, :trace, :ip, :file_id, :standing, :topic, 1, @now,
-        @now)
+        :options, :reading, :max_items, :concludes, :trace, :ip, :file_id, :standing, :topic,
+        1, @now, @now)
 returning id;
 
 -- name: keep_files
@@ -56,7 +56,7 @@ returning next_seq - :count as first_seq, null as seqs;
 
 -- name: standing_jobs
 -- The standing jobs of a pipeline for a topic: of one owner, or of any.
-select id, cast(options as text), owner_id
+select id, cast(reading as text), owner_id
 from   jobs
 where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
        and (:owner = '' or owner_id = :owner) and topic = :topic
