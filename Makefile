@@ -35,19 +35,28 @@ PARTS := client $(wildcard pipelines/*)
 up: install ## Run pages, API and workers with sample data, at 127.0.0.1:8000 (or PORT=8080)
 	@$(BIN)/holdfast up --demo --port $(PORT)
 
-test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL, RabbitMQ and Chromium that the tests start
+TEST_PROGRAMS := .venv/dev .venv/datasette-0 .venv/datasette-1
+
+# The pages have a run of their own: more than two browsers at once are slower than two.
+define run_tests
 	@tests/servers
-	$(BIN)/pytest -n 4 --dist worksteal --ignore=tests/web
-	$(BIN)/pytest -n 2 tests/web
+	$(BIN)/pytest $(1) -n 4 --dist worksteal --ignore=tests/web
+	$(BIN)/pytest $(1) -n 2 tests/web
+endef
 
-test-fast: .venv/dev ## Run the tests that need no server
-	$(BIN)/pytest -m "not postgres and not rabbit and not s3 and not browser and not tools and not datasette and not slow"
+test: $(TEST_PROGRAMS) ## Run the tests on real servers that they start, without the long enumerations (counted at the end)
+	$(call run_tests,--brief)
 
-chaos: .venv/dev ## Make workers and every part of a fleet fail for a few minutes, and run the whole suite, of which `make test` is a sample
+test-all: $(TEST_PROGRAMS) ## Run every test with every variant, on every database
+	$(call run_tests)
+
+test-fast: .venv/dev ## Run the tests that need no server, without the long enumerations
+	$(BIN)/pytest --brief -m "not postgres and not rabbit and not s3 and not browser and not tools and not datasette and not slow"
+
+chaos: .venv/dev ## Make workers and every part of a fleet fail for a few minutes, and run test-all with values chosen at random
 	@tests/servers
 	$(BIN)/python -m tests.chaos.long_run
-	HYPOTHESIS_EXAMPLES=100 $(BIN)/pytest -n 4 --dist worksteal --whole --ignore=tests/web
-	$(BIN)/pytest tests/chaos/hosts_cut_off.py
+	HYPOTHESIS_EXAMPLES=100 $(MAKE) test-all
 
 fuzz: .venv/dev ## Send 50,000 random requests to API and pages as every role; none may fail, leak or be slow
 	$(BIN)/python -m tests.api.fuzzing --requests 50000
@@ -79,4 +88,4 @@ pins: ## Compile requirements/*.txt again (needs uv); the largest set decides fo
 clean: ## Remove everything that the build created
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-.PHONY: help install up test test-fast chaos fuzz check format bench docs pins clean
+.PHONY: help install up test test-all test-fast chaos fuzz check format bench docs pins clean

@@ -24,7 +24,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-from tests import sampling
+from tests import selection
 from tests.chaos.children import Children
 from tests.command import HoldfastCommand
 from tests.fleet import FLEET, broker_settings, forget_queues, running_relay
@@ -33,8 +33,16 @@ from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find
 from tests.rabbitmq import RABBITMQ_MISSING, RabbitServer, rabbitmq_is_installed
 from tests.seaweedfs import S3Server
 
-# A busy machine is slow, which is not a failure.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+#: How many values Hypothesis tries at random. If it is 0, the same ones are tried in every run.
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "0"))
+
+settings.register_profile(
+    "suite",
+    max_examples=EXAMPLES or 100,
+    derandomize=not EXAMPLES,
+    deadline=None,  # A busy machine is slow, which is not a failure.
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("suite")
 
 #: Where the tests keep files, and one whose files they may import.
@@ -53,16 +61,27 @@ def logs_of_one_test() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    sampling.add_options(parser)
+    selection.add_options(parser)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return sampling.describe(config)
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return selection.describe(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker process has ended (pytest-xdist)."""
+    selection.receive_from_worker(node)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    selection.summarize(terminalreporter, config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The tester's own settings must not reach the tests."""
-    sampling.choose_seed(config)
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         del os.environ[name]
     work_in_memory()
@@ -71,7 +90,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Before -m deselects: whatever asks for a server by name needs it."""
-    sampling.keep_sample(config, items)
+    selection.keep_selection(config, items)
     for item in items:
         names = getattr(item, "fixturenames", ())
         if "postgres_server" in names:

@@ -1,16 +1,23 @@
 """A hook of MkDocs: the `docs` folder of each installed extension becomes extensions/NAME/ of the
-site, with a section in the navigation. Pages are in order of their names, index.md first."""
+site, with a section in the navigation. Pages are in order of their names, index.md first.
+
+Links between these folders and docs/ are written as they work in the repository."""
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from holdfast.store.extension_folders import extension_folders
+
+_LINK = re.compile(r"\]\((?P<path>[^)#\s:]+\.md)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -31,6 +38,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             uri = _uri(name, folder, path)
             files.append(File.generated(config, uri, abs_src_path=str(path)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A link to a file of the repository becomes one to its page of the site."""
+    pages = {
+        Path(file.abs_src_path).resolve(): file.src_uri
+        for file in files.documentation_pages()
+        if file.abs_src_path is not None
+    }
+    place, uri = Path(str(page.file.abs_src_path)).parent, posixpath.dirname(page.file.src_uri)
+
+    def on_site(link: re.Match[str]) -> str:
+        target = pages.get((place / link["path"]).resolve())
+        return link[0] if target is None else f"]({posixpath.relpath(target, uri or '.')}"
+
+    return _LINK.sub(on_site, markdown)
 
 
 def _folders() -> Iterator[tuple[str, Path]]:

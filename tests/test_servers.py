@@ -13,8 +13,9 @@ import asyncpg
 import pytest
 
 from tests.command import HoldfastCommand
-from tests.postgres import PostgresError, PostgresServer
+from tests.postgres import PostgresServer
 from tests.proxy import Proxy
+from tests.server import ServerError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -74,7 +75,7 @@ class TestPostgresServer:
         assert "busy" not in names
 
     def test_refused_statement_says_why(self, own_server: PostgresServer) -> None:
-        with pytest.raises(PostgresError, match="does not exist"):
+        with pytest.raises(ServerError, match="does not exist"):
             own_server.execute("SELECT * FROM nothing")
 
     def test_durable_server_keeps_the_defaults_of_an_installation(

@@ -25,7 +25,7 @@ from holdfast.model import (
     Page,
     Record,
     Schedule,
-    Standing,
+    StreamStatus,
 )
 from holdfast.options import Option
 from holdfast.orders import (
@@ -95,8 +95,8 @@ __all__ = [
     "Schedule",
     "Settled",
     "Skip",
-    "Standing",
     "Start",
+    "StreamStatus",
     "Tx",
     "Unproven",
     "UserError",

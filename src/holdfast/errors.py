@@ -8,6 +8,7 @@ HoldfastError
 │   ├── PipelineError      a pipeline that cannot be loaded or breaks its contract
 │   ├── NotThere           something that does not exist or is not visible to the caller
 │   ├── UnfitState         an action that is not allowed in the current state
+│   │   ├── IllegalTransition  a state change that `model` does not allow
 │   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
 │   ├── SwitchedOff        a flag, a kill switch or a setting is in the way; it may be changed
 │   │   └── Disabled       new jobs of a pipeline are off until somebody switches them on
@@ -16,7 +17,6 @@ HoldfastError
 │   ├── Throttled          too many requests; try again later
 │   └── SchemaError        the database schema does not match this version
 ├── DiscoveryError         a source that cannot be read further (repeated cursor …)
-├── IllegalTransition      a state change that `model` does not allow
 ├── LeaseLost              the range was taken over, cancelled or already settled
 ├── DatabaseGone           the database cannot be reached now; waiting may help
 ├── BrokerGone             the broker cannot be reached now; waiting may help
@@ -50,6 +50,10 @@ class SettingsError(UserError):
 
 class PipelineError(UserError):
     """A pipeline that cannot be loaded or breaks its contract."""
+
+
+class IllegalTransition(UnfitState):
+    """A state change that the model does not allow."""
 
 
 class StreamOwned(UnfitState):
@@ -98,10 +102,6 @@ class Throttled(UserError):
 
 class DiscoveryError(HoldfastError):
     """A source that cannot be read further without risking loss."""
-
-
-class IllegalTransition(HoldfastError):
-    """A state change that the model does not allow."""
 
 
 class DatabaseGone(HoldfastError):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from holdfast.errors import IllegalTransition, PipelineError
+from holdfast.reading import Reading
 
 Json = dict[str, Any]
 
@@ -51,7 +52,9 @@ def next_job_state(verb: str, state: JobState) -> JobState:
     """The state that `verb` leads to; reprocessing a paused job leaves it paused."""
     allowed, target = JOB_TRANSITIONS[verb]
     if state not in allowed:
-        raise IllegalTransition(f"cannot {verb} a job that is {state}")
+        raise IllegalTransition(
+            f"cannot {verb} a job that is {state}", "`holdfast show JOB` shows its state."
+        )
     if verb == "reprocess" and state is JobState.PAUSED:
         return JobState.PAUSED
     return target
@@ -172,7 +175,7 @@ class NothingYet:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StreamStatus:
     """The state of a stream, as a pipeline's `plan` and `conclude` see it."""
 
     stream_id: int
@@ -269,6 +272,7 @@ class Job:
     input_key: str | None = None
     columns: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
     max_items: int | None = None
     error: str | None = None
     created_at: datetime | None = None
@@ -290,35 +294,12 @@ class Job:
         return sum(self.removed.values())
 
     @property
-    def given_options(self) -> dict[str, Any]:
-        """The options given with --option; names with an underscore belong to the engine."""
-        return {k: v for k, v in self.options.items() if not k.startswith("_")}
-
-    @property
     def input_kind(self) -> str | None:
         """CSV for a job over a table, IMAGE for one over images; None if it discovers its
         records or is given them one by one."""
-        if self.options.get("_images"):
+        if self.reading.images:
             return "IMAGE"
         return None if self.reference is None else "CSV"
-
-    @property
-    def column_names(self) -> Mapping[str, str]:
-        """What the pipeline calls the columns of the job's file, where it differs."""
-        names = self.table.get("names")
-        return names if isinstance(names, Mapping) else {}
-
-    @property
-    def read_as(self) -> Sequence[str]:
-        """What was detected and assumed about the job's file, in sentences."""
-        read_as = self.table.get("read_as")
-        return read_as if isinstance(read_as, list | tuple) else ()
-
-    @property
-    def table(self) -> Mapping[str, Any]:
-        """How the job's file is read. Stored options may be anybody's: an odd value is none."""
-        table = self.options.get("_table")
-        return table if isinstance(table, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from holdfast.model import Gate, Lane
 class Start:
     """An order: start a new job on one source or several, as a new generation of each that was
     read before. What is not given comes from the pipeline; without caps, there are none. `gates`
-    are declared with the job, and hold from then on."""
+    are declared with the job, and hold from then on. `plan` is kept with the job for the pipeline
+    itself, as `job.reading.plan`; people see only the options."""
 
     source: str | Sequence[str]
     mode: str
@@ -24,6 +25,7 @@ class Start:
     max_items: int | None = None
     max_items_per_source: int | Mapping[str, int] | None = None  # for all, or by source
     gates: Sequence[Gate] = ()
+    plan: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.sources:

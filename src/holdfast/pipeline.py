@@ -21,12 +21,12 @@ from holdfast.errors import ErrorCode, PipelineError, RetryClass
 from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
 from holdfast.model import Gate as Gate
-from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, Standing
+from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, StreamStatus
 from holdfast.options import Option, filled_options
 from holdfast.orders import Conclusion, Planned
+from holdfast.reading import Dedupe as Dedupe
 from holdfast.rulings import Proposal, Ruled
 from holdfast.stored_files import PipelineFiles
-from holdfast_client.keys import Dedupe as Dedupe
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,11 @@ class Tx(Protocol):
     async def copy(self, table: str, columns: Sequence[str], rows: Any) -> None:
         """Adds rows to a table in the fastest way that the database offers."""
 
-    async def take_many(self, query: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
-        """Runs a named query for a batch and returns all resulting rows."""
+    async def take_many(
+        self, query: str, rows: Sequence[Sequence[Any]] | Sequence[Mapping[str, Any]]
+    ) -> list[Row]:
+        """Runs a named query for a batch and returns all resulting rows. For a query with `@rows`,
+        each row is given by the names there, or in their order."""
 
     async def send(
         self,
@@ -180,7 +183,7 @@ class Context:
     @property
     def options(self) -> Mapping[str, Any]:
         """The options of the job, as given with --option NAME=VALUE."""
-        return self.job.given_options
+        return self.job.options
 
     def file(self, row: Mapping[str, Any]) -> Any:
         """`async with ctx.file(row) as path:` makes a local copy of an uploaded image, which is
@@ -298,7 +301,7 @@ BACKOFF_KINDS = (
 )
 
 #: The streams of the named sources (None: all). Their jobs are locked until the transaction ends.
-Standings = Callable[[Sequence[str] | None], Awaitable[Sequence[Standing]]]
+StreamStatuses = Callable[[Sequence[str] | None], Awaitable[Sequence[StreamStatus]]]
 
 
 class Pipeline:
@@ -417,7 +420,7 @@ class Pipeline:
         """Stores what a page contains besides records (`Page.notes`), together with its cursor.
         `taken` of its records were looked at: fewer than it has where a cap cut it."""
 
-    async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
+    async def plan(self, tx: Tx, request: Json, streams: StreamStatuses, now: datetime) -> Planned:
         """Decides what to do about a request: start or resume jobs, set marks.
 
         The request is {"follow": source} when a job that concludes has ended, and {"force_full":
@@ -425,7 +428,7 @@ class Pipeline:
         """
         raise NotImplementedError
 
-    async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
+    async def conclude(self, tx: Tx, job: Job, stream: StreamStatus) -> Conclusion:
         """Decides whether a stream that ended is complete, once all its items are settled."""
         raise NotImplementedError
 
@@ -453,11 +456,7 @@ class _FunctionPipeline(Pipeline):
         super().__init__()
 
 
-_OPTIONS = frozenset(
-    name
-    for name in vars(Pipeline)["__annotations__"]
-    if name not in ("threaded", "normalizes", "saves", "discovers")
-)
+_OPTIONS = frozenset(vars(Pipeline)["__annotations__"])
 
 
 def pipeline(function: Callable[..., Any] | None = None, **options: Any) -> Any:

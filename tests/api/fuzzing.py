@@ -111,7 +111,7 @@ async def fuzzed(database_url: str, folder: Path, seed: int, number: int) -> Fin
         for pack in packs:
             routers += [router for router in (pack.router, pack.api) if router is not None]
         routes = [
-            (method, route.path)
+            (method, route.path_format)
             for router in routers
             for route in _routes(router)
             for method in sorted(route.methods)

@@ -124,7 +124,7 @@ class Planning(Regional):
 
     name = "planning"
 
-    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Any:
+    async def plan(self, tx: Any, request: Any, streams: Any, now: Any) -> Any:
         return Planned()
 
 

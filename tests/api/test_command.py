@@ -82,7 +82,7 @@ def test_worker_killed_in_mid_file_is_continued_by_the_next(
     assert shown.returncode == 0, shown.stdout
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("point", ["create/committed", "answer_request/answer_key"])
 def test_server_killed_before_its_answer_makes_no_second_job(
     point: str, holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
@@ -106,7 +106,7 @@ def test_server_killed_before_its_answer_makes_no_second_job(
     assert [answer.json()["id"] for answer in answers] == made * 2
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(
     ("point", "path"),
     [

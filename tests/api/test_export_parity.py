@@ -211,7 +211,7 @@ async def token_of(server: ApiServer) -> dict[str, str]:
     return {"Authorization": f"Bearer {token.value}"}
 
 
-@pytest.mark.sampled(0)
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from holdfast.reading import Reading
 from holdfast.store import NewJob, NewStream
 from tests.api.server import ApiServer, taken_in, upload
 from tests.store.checks import execute
@@ -17,7 +18,7 @@ async def _bad_job(server: ApiServer, owner: str, file_id: int) -> int:
     """Over a stored file, with options that make opening it fail unexpectedly."""
     new = NewJob(
         "lengths", "bad", [NewStream("upload-{job}", "bad")], owner_id=owner, reference="uploads/a",
-        file_id=file_id, options={"_table": {"encoding": 7}},
+        file_id=file_id, reading=Reading(table={"encoding": 7}),
     )  # fmt: skip
     return await server.parts.store.jobs.create(new, owner)
 
@@ -43,9 +44,9 @@ async def test_job_with_odd_stored_options_fails_in_words_and_is_shown(
     ada = await server.person("ada")
     file = (await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})).json()
     job_id = await _bad_job(server, "ada", file["id"])
-    options = orjson.dumps({"_table": table}).decode()
+    reading = orjson.dumps({"table": table}).decode()
     store = server.parts.store
-    await execute(store, "update jobs set options = :o where id = :id", o=options, id=job_id)
+    await execute(store, "update jobs set reading = :r where id = :id", r=reading, id=job_id)
     assert (await ada.get(f"/jobs/{job_id}")).status_code == 200
     while (job := (await ada.get(f"/api/jobs/{job_id}")).json())["state"] == "RUNNING":
         await asyncio.sleep(0.02)

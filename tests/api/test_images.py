@@ -85,14 +85,12 @@ async def test_tables_and_images_make_no_job_together(server: ApiServer) -> None
     assert (await ada.post("/api/jobs", json=several)).status_code == 422
 
 
-@pytest.mark.parametrize("forged", [{}, {"_images": True}])
-async def test_row_of_a_table_opens_no_file(server: ApiServer, forged: dict[str, Any]) -> None:
+async def test_row_of_a_table_opens_no_file(server: ApiServer) -> None:
     ada, eve = await server.person("ada"), await server.person("eve")
     stored = await _store(ada, "a.png", png())
     (key,) = await server.stored("uploads/")
     row = json.dumps({"name": "a.png", "sha256": stored["sha256"], "key": key})
-    made = await upload(eve, row + "\n" + row + "\n", "rows.jsonl", pipeline="pictures",
-                        options=forged)  # fmt: skip
+    made = await upload(eve, row + "\n" + row + "\n", "rows.jsonl", pipeline="pictures")
     job_id = made.json()["id"]
     job = await ended(server, eve, job_id)
     assert (job["counters"]["done"], job["counters"]["error"]) == (0, 2)

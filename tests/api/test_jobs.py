@@ -168,6 +168,8 @@ UNFITTING_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"times": 1.5}, "whole number"),
     ({"between": "*"}, "-, +"),
     ({"loud": []}, "true or false"),
+    ({"_images": True}, "times (whole number)"),  # what the program keeps is not an option
+    ({"reading": {"images": True}}, "times (whole number)"),
 ]
 
 

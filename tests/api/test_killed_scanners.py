@@ -70,7 +70,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
                 yield Place("s3", f"{INCOMING}/{prefix}", settings, bucket=bucket)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_file_becomes_one_job_though_its_scanner_dies(

@@ -95,7 +95,7 @@ def routes() -> Iterator[str]:
         for route in each.router.routes:
             assert isinstance(route, APIRoute)
             for method in route.methods:
-                yield f"{method} {route.path}"
+                yield f"{method} {route.path_format}"
 
 
 def test_every_route_has_a_case() -> None:

@@ -53,7 +53,7 @@ def running(database_url: str, tmp_path: Path) -> Iterator[Running]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_fuzzed_requests_meet_no_server_error(running: Running, mode: GenerationMode) -> None:
     fuzzed = Fuzzed(running.address, running.token, running.spare)

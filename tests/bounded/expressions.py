@@ -255,6 +255,7 @@ USES = {
     "store.queries._HEADING": use(
         "split", "-- name: ", "\n", ("-- name: ", "a"), ("-- name: a", " "), most=100_000
     ),
+    "store.queries._ROWS": use("search", "@rows(", ("@rows(", "a"), most=100_000),
     "store.queries._WORD": use("sub", "@", "a", "@a", most=100_000),
     "holdfast_client.connections._NUMBERED": use("sub", "$", "a", ("$", "b"), most=100_000),
     "tables.detect._UNDECODABLE": use("search", "a"),

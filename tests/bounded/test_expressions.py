@@ -47,7 +47,7 @@ def test_the_page_names_every_expression() -> None:
     assert sorted(listed) == sorted([*USES, *BUILT])
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("name", USES)
 def test_a_megabyte_of_the_worst_text_takes_seconds(name: str) -> None:
     use = USES[name]

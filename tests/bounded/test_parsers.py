@@ -245,7 +245,7 @@ for unit in ("1", "1 ", "1.", " ", "a ", "2020-", "1. a ", "(", ",", ":", "a\\u0
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_parser_takes_seconds(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", LIMITED + PROGRAMS[name], str(tmp_path)]

@@ -61,7 +61,7 @@ AT_WORK = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("points", _groups(AT_WORK), ids=lambda points: points[0])
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_job_whose_workers_are_killed_at_their_writes_ends_exactly(

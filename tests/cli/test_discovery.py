@@ -107,6 +107,11 @@ def test_schedule_is_added_listed_fired_by_a_worker_and_removed(desk: Desk) -> N
     assert "does not find its own records" in desk.fail(
         "schedule", "add", "x", "upper.py", "--cron", "* * * * *"
     )
+    for name in ("", "a\nb", "n" * 201):
+        assert "the schedule needs a name" in desk.fail(
+            "schedule", "add", name, "numbers.py", "--cron", "* * * * *"
+        )
+    assert desk.json("schedule", "list") == []
     desk.succeed(*add, "0 6 * * *", "--zone", "Europe/Zagreb", "--option", "sources=odds")
     (found,) = desk.json("schedule", "list")
     assert (found["name"], found["cron"], found["zone"], found["last_job_id"]) == (

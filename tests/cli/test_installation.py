@@ -35,7 +35,7 @@ def test_unknown_setting_is_refused_with_the_nearest_known(desk: Desk) -> None:
 
 
 @on_sqlite
-def test_names_of_the_documents_are_aliases(desk: Desk) -> None:
+def test_names_without_a_prefix_are_aliases(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 40)
     aliases = {
@@ -95,6 +95,7 @@ def test_migrate_goes_up_down_and_up_again(empty_desk: Desk) -> None:
     assert "up to date" in empty_desk.succeed("migrate", "status")
 
 
+@pytest.mark.exhaustive  # tests/extension/test_contract.py takes the tables of each down and up
 def test_each_extension_is_migrated_alone(empty_desk: Desk) -> None:
     heads = _schema(empty_desk, "up")
     for name in heads:

@@ -92,6 +92,18 @@ def test_kill_switch_stops_each_scope_until_it_is_off(desk: Desk) -> None:
     assert "Use on, off or list" in desk.fail("kill-switch", "maybe")
 
 
+@pytest.mark.parametrize("option", ["--pipeline", "--source"])
+def test_kill_switch_without_a_name_stops_nothing(desk: Desk, option: str) -> None:
+    """As with a variable of the shell that is not set."""
+    assert "is not a scope" in desk.fail("kill-switch", "on", option, "")
+    assert desk.json("kill-switch", "list") == []
+
+
+def test_kill_switch_has_one_scope_even_if_a_name_is_empty(desk: Desk) -> None:
+    refused = desk.fail("kill-switch", "on", "--pipeline", "", "--source", "b")
+    assert "not both" in refused and desk.json("kill-switch", "list") == []
+
+
 def test_kill_switch_for_a_pipeline_that_is_not_installed_says_so(desk: Desk) -> None:
     said = desk.holdfast("kill-switch", "on", "--pipeline", "meetngs").stderr
     assert "no installed pipeline is called 'meetngs'" in " ".join(said.split())

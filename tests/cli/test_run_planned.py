@@ -117,7 +117,7 @@ def test_jobs_of_others_do_not_count(desk: Desk) -> None:
 
 def test_types_of_plans_are_exported() -> None:
     names = ("Start", "Resume", "Mark", "Planned", "Act", "Verified", "Reopen", "Unproven")
-    for name in (*names, "Standing", "Conclusion"):
+    for name in (*names, "StreamStatus", "Conclusion"):
         assert hasattr(holdfast, name) and name in holdfast.__all__
 
 

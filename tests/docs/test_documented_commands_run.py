@@ -279,7 +279,7 @@ def reader(
         forget_queues(settings)
 
 
-@pytest.mark.sampled(25)
+@pytest.mark.exhaustive(keep=25)
 @pytest.mark.parametrize(
     "documented", [each for each in EXECUTED if not each.line.startswith(NEEDS_BROKER)], ids=str
 )

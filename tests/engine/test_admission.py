@@ -19,7 +19,9 @@ from holdfast.console.accounts import Role
 from holdfast.console.person import Person
 from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.engine.planning import planner_at_end
-from holdfast.engine.upkeep import Upkeep
+from holdfast.engine.upkeep.parts import UpkeepParts
+from holdfast.engine.upkeep.schedules import DueSchedules
+from holdfast.engine.upkeep.tend import Tending
 from holdfast.errors import HoldfastError, InputError, UserError
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.job_starts import JobStarts
@@ -28,6 +30,7 @@ from holdfast.model import JobState, Lane, Page, Record
 from holdfast.options import Option
 from holdfast.orders import Planned, Start, Verified
 from holdfast.pipeline import Pipeline
+from holdfast.reading import Reading
 from holdfast.store import IngestPage, NewJob, NewStream
 from tests.messaging.fleet_scene import message
 from tests.store.checks import fetch, filled_job
@@ -55,17 +58,17 @@ class Books(Pipeline):
 class Planning(Books):
     name = "planning"
 
-    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Planned:
+    async def plan(self, tx: Any, request: Any, streams: Any, now: Any) -> Planned:
         return Planned((Start(request["shelf"], "full", "planned", {}),))
 
 
 class Following(Planning):
     """Reads the same shelf again after each pass."""
 
-    async def conclude(self, tx: Any, job: Any, standing: Any) -> Verified:
+    async def conclude(self, tx: Any, job: Any, stream: Any) -> Verified:
         return Verified(1, 1, True)
 
-    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Planned:
+    async def plan(self, tx: Any, request: Any, streams: Any, now: Any) -> Planned:
         shelf = request.get("shelf") or request["follow"]
         return Planned((Start(shelf, "full", "planned", {}),))
 
@@ -128,13 +131,15 @@ async def planned_schedule(scene: Scene, shelf: str) -> str | None:
 
 async def _fired(scene: Scene, pipeline: str, shelf: str) -> str | None:
     parts, due = scene.parts, datetime.now(UTC) - timedelta(minutes=1)
-    await scene.control.set_schedule(shelf, pipeline, "0 6 * * *", "UTC", {"shelf": shelf}, due)
-    upkeep = Upkeep(
+    await parts.store.schedules.set_schedule(
+        shelf, pipeline, "0 6 * * *", "UTC", {"shelf": shelf}, due, "root"
+    )
+    upkeep = UpkeepParts(
         parts.store, scene.control, parts.pipelines, upkeep_limits(scene.settings), "timer",
         parts.metrics, parts.log, parts.deletions.jobs,
-        retention_of(scene.settings, parts.store, parts.log),
+        retention_of(scene.settings, parts.store, parts.log), Tending(parts.store, parts.pipelines),
     )  # fmt: skip
-    await upkeep.fire_schedules()
+    await DueSchedules(upkeep).fire()
     rows = {row["name"]: row for row in await parts.store.schedules.all()}
     error: str | None = rows[shelf]["error"]
     return error
@@ -272,7 +277,7 @@ async def test_options_of_a_file_that_name_no_columns_are_refused(
     database_url: str, tmp_path: Path, table: Any
 ) -> None:
     async with opened_scene(database_url, tmp_path) as scene:
-        new = NewJob("books", "odd", [NewStream("odd", "odd")], options={"_table": table})
+        new = NewJob("books", "odd", [NewStream("odd", "odd")], reading=Reading(table=table))
         with pytest.raises(InputError, match="do not name columns"):
             await scene.parts.store.jobs.create(new, "root")
 

@@ -35,7 +35,7 @@ class Shelf(Pipeline):
     async def process(self, row: dict[str, Any], ctx: Any) -> Any:
         return row
 
-    async def conclude(self, tx: Any, job: Any, standing: Any) -> Any:
+    async def conclude(self, tx: Any, job: Any, stream: Any) -> Any:
         if isinstance(self.conclusion, Exception):
             raise self.conclusion
         return self.conclusion
@@ -44,7 +44,7 @@ class Shelf(Pipeline):
 class PlannedShelf(Shelf):
     """Its plan has no answer to {"follow": source}."""
 
-    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Any:
+    async def plan(self, tx: Any, request: Any, streams: Any, now: Any) -> Any:
         return Planned((Start(request["shelf"], "full", "planned", {}),))
 
 
@@ -76,7 +76,7 @@ async def test_job_that_is_older_than_an_option_is_concluded_with_its_default(
     class Newer(Shelf):
         options = (Option("pages", int, default=1),)
 
-        async def conclude(self, tx: Any, job: Any, standing: Any) -> Any:
+        async def conclude(self, tx: Any, job: Any, stream: Any) -> Any:
             return Verified(job.options["pages"], 1, True)
 
     job_id = await control_of(store).start(JobRequest(Shelf()))

@@ -14,6 +14,7 @@ from holdfast.errors import Failed, GateWait, ItemError, UserError
 from holdfast.files import FileAccess, FolderStore, LocalFiles
 from holdfast.model import Job, JobState, Json
 from holdfast.pipeline import Context, Pipeline, pipeline
+from holdfast.reading import Reading
 from holdfast.store import Store
 from tests.engine.one_worker import work
 from tests.file_stores import bucket_of
@@ -87,7 +88,7 @@ async def test_without_the_store_an_item_waits(
 async def test_rows_name_only_uploaded_images(access: FileAccess, row: dict[str, Any]) -> None:
     await access.store.put("uploads/1", b"1", max_bytes=1)
     await access.store.put("exports/1", b"1", max_bytes=1)
-    job = Job(1, "p", "p", JobState.RUNNING, options={"_images": True})
+    job = Job(1, "p", "p", JobState.RUNNING, reading=Reading(images=True))
     with pytest.raises((Failed, UserError)):
         async with image_copy(access, job, row):
             raise AssertionError("it was opened")

@@ -12,9 +12,9 @@ import pytest
 import structlog
 
 from holdfast.clock import SystemClock
+from holdfast.engine.chores import Chore, repeat
 from holdfast.engine.gates import GateLimits, Gates
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.upkeep import every
 from holdfast.errors import Failed, GateWait, ItemError, PipelineError
 from holdfast.model import Lane
 from holdfast.observe.metrics import Metrics
@@ -85,7 +85,7 @@ async def test_places_in_flight_are_shared_by_two_workers(
 
 async def _keep(gates: Gates) -> None:
     """Gives back what is not used, as a worker does."""
-    await every(0.1, gates.keep, structlog.get_logger(), "gates")
+    await repeat(Chore("gates", 0.1, gates.keep), SystemClock(), structlog.get_logger())
 
 
 async def test_closed_gate_makes_items_of_every_worker_give_way(

@@ -22,10 +22,10 @@ class Stations(Pipeline):
 
     name = "stations"
 
-    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Planned:
+    async def plan(self, tx: Any, request: Any, streams: Any, now: Any) -> Planned:
         sources = request.get("sources") or [request["force_full"]]
-        known = await standings(sources)
-        marks = [Mark(standing.stream_id, rerun=True) for standing in known]
+        known = await streams(sources)
+        marks = [Mark(stream.stream_id, rerun=True) for stream in known]
         return Planned([*marks, Start(sources, "daily", "a job", **request.get("more", {}))])
 
     async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
@@ -51,7 +51,7 @@ async def test_one_job_reads_all_sources_of_its_start(store: Store) -> None:
     await work(store, Stations())
     job = await store.reads.job(job_id)
     assert (job.state, job.lane, job.max_items) == (JobState.DONE, Lane.SENTINEL, 7)
-    assert job.given_options == options
+    assert job.options == options
     streams = await store.streams.of_job(job_id)
     assert sorted((s.source, s.mode, s.max_items) for s in streams) == [
         ("harbour", "daily", 4), ("hill", "daily", 4),
@@ -63,8 +63,8 @@ async def test_start_clears_the_marks_of_all_its_sources(store: Store) -> None:
     await order(store, "hill", "harbour")
     await work(store, Stations())
     job_id = await order(store, "hill", "harbour")
-    standings = await store.plans.standings("stations")
-    assert {(s.job_id, s.generation, s.rerun_requested) for s in standings} == {(job_id, 2, False)}
+    streams = await store.plans.streams("stations")
+    assert {(s.job_id, s.generation, s.rerun_requested) for s in streams} == {(job_id, 2, False)}
 
 
 async def test_forced_pass_is_noted_under_the_key_of_its_request(store: Store) -> None:

@@ -77,7 +77,7 @@ async def test_decisions_about_ingest_batches_are_recorded_with_the_job(
     assert all(row["why"] and row["worker"] == "one" for row in decisions)
 
 
-@pytest.mark.sampled(0)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_batches_follow_how_fast_the_database_is(database_url: str, tmp_path: Path) -> None:
     """Through a proxy: fast, they grow to the bound and stay there; slow, they stay between what it

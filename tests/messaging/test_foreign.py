@@ -17,7 +17,7 @@ from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
 
 from holdfast import Pipeline, Record
-from holdfast.cli.broker_composition import accepting, returning
+from holdfast.cli.broker_composition import accepting
 from holdfast.configuration import load_settings
 from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer, Topic
 from holdfast.engine.control import Control, JobRequest
@@ -74,8 +74,8 @@ class Desk:
         )
         consumer = await self.broker.read(ForeignQueue(self.broker.topology, spec), spec.prefetch)
         accept = accepting(load_settings({}), self.store, Orders(), spec, log)
-        back = returning(self.store)
-        reader = ForeignConsumer(spec, consumer, accept, back, Metrics(), _Hasty(), log)
+        messages = self.store.messages
+        reader = ForeignConsumer(spec, consumer, accept, messages, Metrics(), _Hasty(), log)
         task = asyncio.create_task(reader.run())
         await until(self._is_read)
         try:

@@ -54,9 +54,14 @@ def test_what_is_not_a_traceparent_counts_as_none(text: str | None) -> None:
     assert fresh is not None and fresh.trace_id != TRACE
 
 
-@given(st.text())
-def test_any_text_is_read_without_an_error(text: str) -> None:
-    parse(text)
+@given(st.text() | st.from_regex(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"))
+def test_any_text_is_read_as_its_own_ids_or_as_none(text: str) -> None:
+    ids = parse(text)
+    if ids is not None:
+        _version, trace_id, span_id, flags, *_rest = text.split("-")
+        assert ids == (trace_id, span_id, int(flags, 16) & 1)
+    else:
+        assert parse(child_of(text)) is not None
 
 
 def test_a_child_keeps_trace_and_flags_and_gets_an_id_of_its_own() -> None:

@@ -52,7 +52,7 @@ async def _readiness(port: int) -> tuple[int, dict[str, str]]:
                 await asyncio.sleep(0.02)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", PROCESSES)
 async def test_process_waits_for_its_database_and_then_starts(
     absent: Proxy, tmp_path: Path, name: str

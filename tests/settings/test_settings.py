@@ -95,7 +95,7 @@ def test_values_are_read_by_prefixed_name() -> None:
         "MAX_URLS_PER_SOURCE",
     ],
 )
-def test_names_of_the_documents_are_read_without_prefix(name: str) -> None:
+def test_other_names_are_read_without_prefix(name: str) -> None:
     each = next(each for each in SETTINGS if each.bare == name)
     assert each.names == (f"HOLDFAST_{name}", name)
     assert "nonsense" in problems_of({name: "nonsense"})

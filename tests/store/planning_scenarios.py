@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.errors import UnfitState
-from holdfast.model import Job, JobState, Standing
+from holdfast.model import Job, JobState, StreamStatus
 from holdfast.orders import (
     Conclusion,
     Mark,
@@ -21,7 +21,7 @@ from holdfast.orders import (
     Unproven,
     Verified,
 )
-from holdfast.pipeline import Gate, Pipeline, Standings, Tx
+from holdfast.pipeline import Gate, Pipeline, StreamStatuses, Tx
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.driver import Transaction
 from holdfast.store.idempotency import RequestKey
@@ -54,13 +54,13 @@ class Demo(Pipeline):
     async def process(self, record: Any, ctx: Any) -> Any:
         return record
 
-    async def plan(self, tx: Tx, request: Any, standings: Standings, now: datetime) -> Planned:
+    async def plan(self, tx: Tx, request: Any, streams: StreamStatuses, now: datetime) -> Planned:
         sources = self._sources
-        known = await standings(sources.all)
+        known = await streams(sources.all)
         return Planned(sources.orders(known))
 
-    async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
-        assert self._conclusion is not None and job.id == standing.job_id
+    async def conclude(self, tx: Tx, job: Job, stream: StreamStatus) -> Conclusion:
+        assert self._conclusion is not None and job.id == stream.job_id
         if isinstance(self._conclusion, Exception):
             raise self._conclusion
         return self._conclusion
@@ -82,9 +82,9 @@ class Sources:
         await store.outcomes.complete(failed)
         await make_job(store, self.running)
 
-    def orders(self, standings: Sequence[Standing]) -> list[Order]:
+    def orders(self, streams: Sequence[StreamStatus]) -> list[Order]:
         """What is left to be done: deciding again after it was done gives no job twice."""
-        by_source = {standing.source: standing for standing in standings}
+        by_source = {stream.source: stream for stream in streams}
         orders: list[Order] = [Mark(by_source[self.running].stream_id, True, True)]
         if self.new not in by_source:
             gates = (Gate(f"gate of {self.new}", spacing=1.0),)
@@ -96,13 +96,13 @@ class Sources:
         return orders
 
     async def check(self, store: Store) -> None:
-        standings = {one.source: one for one in await store.plans.standings("demo")}
-        assert standings[self.new].job_state is JobState.RUNNING
-        assert standings[self.failed].job_state is JobState.RUNNING
-        assert standings[self.read].job_state is JobState.RUNNING
-        running = standings[self.running]
+        streams = {one.source: one for one in await store.plans.streams("demo")}
+        assert streams[self.new].job_state is JobState.RUNNING
+        assert streams[self.failed].job_state is JobState.RUNNING
+        assert streams[self.read].job_state is JobState.RUNNING
+        running = streams[self.running]
         assert running.force_full and running.rerun_requested
-        assert not standings[self.new].force_full
+        assert not streams[self.new].force_full
         for name in (self.new, self.read):
             assert len(await fetch(store, "select id from jobs where name = :n", n=name)) == 1
 

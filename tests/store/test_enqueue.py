@@ -8,7 +8,6 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ import holdfast
 from holdfast.console import open_console
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import ItemStatus
-from holdfast.pipeline import Dedupe
+from holdfast.reading import Dedupe, Reading
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.enqueue import Addition
 from holdfast_client.records import new_item
@@ -256,7 +255,7 @@ async def test_a_key_is_accepted_again_once_its_item_failed_or_its_content_chang
     store: Store, database_url: str
 ) -> None:
     dedupe = Dedupe("orders", changed="skip")
-    new = NewJob("events", "events", [], options={"_dedupe": asdict(dedupe)}, standing=True)
+    new = NewJob("events", "events", [], reading=Reading(dedupe=dedupe), standing=True)
     job_id, _ = await store.jobs.open(new, "ada")
 
     async def add(**row: Any) -> tuple[int, int]:

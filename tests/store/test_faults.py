@@ -71,7 +71,7 @@ def test_every_verb_has_a_scenario() -> None:
     assert {scenario.verb for scenario in SCENARIOS} == set(POINTS)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.exhaustive(keep=16)
 @pytest.mark.parametrize("verb", sorted(POINTS))
 async def test_verb_that_is_stopped_anywhere_is_done_by_the_next_try(
     store: Store, faulty_store: Store, fault: Fault, verb: str

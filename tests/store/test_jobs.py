@@ -7,6 +7,7 @@ import pytest
 from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
 from holdfast.model import ItemStatus, JobState
+from holdfast.reading import Dedupe, Reading
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
@@ -42,6 +43,17 @@ async def test_new_job_runs_with_its_streams_and_is_audited(store: Store) -> Non
     assert [(entry["actor"], entry["action"]) for entry in audit] == [("tester", "start")]
 
 
+READING = Reading(
+    pipeline_file="prices.py",
+    table={"encoding": "utf-8", "names": {"Titel": "title"}},
+    images=True,
+    dedupe=Dedupe("prices", failed="skip"),
+    inputs=["title"],
+    fed_by_consumers=True,
+    plan={"from": {"shelf": 3}},
+)
+
+
 async def test_job_keeps_what_it_was_given(store: Store) -> None:
     new = NewJob(
         "prices",
@@ -53,6 +65,7 @@ async def test_job_keeps_what_it_was_given(store: Store) -> None:
         input_key="abc",
         columns=["title", "price"],
         options={"market": "VN"},
+        reading=READING,
         max_items=7,
     )
     job_id = await store.jobs.create(new, "anna")
@@ -62,6 +75,7 @@ async def test_job_keeps_what_it_was_given(store: Store) -> None:
     )  # fmt: skip
     assert (job.reference, job.input_key, job.max_items) == ("prices.py:prices", "abc", 7)
     assert job.columns == ("title", "price") and job.options == {"market": "VN"}
+    assert job.reading == READING
     assert (await store.streams.of_job(job_id))[0].source == f"file {job_id}"
     assert await store.reads.job_by_input("prices", "abc", job.owner_id) == job_id
     assert await store.reads.job_by_input("prices", "abc", "another") is None

@@ -268,7 +268,9 @@ def test_server_that_is_not_there_is_named_so(tmp_path: Path) -> None:
 def test_options_of_a_url_are_those_of_every_other_command(empty_postgres_url: str) -> None:
     url = f"{empty_postgres_url}?sslmode=disable"
     upgrade(url)
-    require_current(url)
+    assert status(url).up_to_date
+    with pytest.raises(DatabaseGone, match="SSL"):  # the server has none
+        status(f"{empty_postgres_url}?sslmode=require")
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from conftest import EXAMPLES
 from holdfast.store import open_store
 from tests.store.model_machine import StoreMachine
-
-#: More to find: HYPOTHESIS_EXAMPLES=1000 pytest tests/store/test_model.py
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "0"))
 
 
 @pytest.mark.slow
@@ -26,8 +23,6 @@ def test_store_keeps_its_promises_whatever_happens_in_whatever_order(database_ur
             settings=settings(
                 max_examples=EXAMPLES or 8,
                 stateful_step_count=50,
-                deadline=None,
-                derandomize=not EXAMPLES,
                 database=None,
                 suppress_health_check=list(HealthCheck),
             ),

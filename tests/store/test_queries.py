@@ -110,6 +110,14 @@ async def test_store_runs_the_queries_of_the_folders_it_is_given(
             "test", lambda tx: tx.take_many("toy_sums", [(1, 2, "x"), (7, 1, "no"), (3, 4, None)])
         )
         assert [tuple(row) for row in rows] == [(3, "x"), (7, None)]
+        by_name = [{"c": "x", "b": 2, "a": 1}, {"a": 3, "b": 4, "c": None}]
+        rows = await store.database.write("test", lambda tx: tx.take_many("toy_sums", by_name))
+        assert [tuple(row) for row in rows] == [(3, "x"), (7, None)]
+        for wrong in ({"a": 1, "b": 2}, {"a": 1, "b": 2, "c": "x", "d": 4}):
+            with pytest.raises(PipelineError, match=r"toy_sums has other names .*: [cd]\n"):
+                await store.database.write(
+                    "test", lambda tx, wrong=wrong: tx.take_many("toy_sums", [wrong])
+                )
     finally:
         await store.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.store import Store, stream_history
 from holdfast.store.driver import Transaction
-from holdfast.store.stream_history import PagePlace, add_page
+from holdfast.store.stream_history import PageOfPass, add_page
 from tests.store.checks import fetch, ingest, lease_stream, make_job, records
 
 
@@ -26,7 +26,7 @@ async def _walk(store: Store, stream_id: int, pages: int, before: int, loop: int
     async def walk(tx: Transaction) -> int | None:
         for number in range(1, pages + 1):
             cursor = number if number <= before else before + (number - before) % loop
-            if not await add_page(tx, PagePlace(stream_id, 1, number), cursor, 0, 0):
+            if not await add_page(tx, PageOfPass(stream_id, 1, number), cursor, 0, 0):
                 return number
         return None
 

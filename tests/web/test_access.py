@@ -37,7 +37,7 @@ def paths(site: Site) -> list[str]:
     site.run(site.parts.store.gates.declare(Gate("shop.example", 1.0, concurrency=2)))
     budget = Gate("provider.example", requests=500, units=200_000, period=60)
     site.run(site.parts.store.gates.declare(budget))
-    site.run(control.close_gate("shop.example", 3600, "HTTP 429"))
+    site.run(site.parts.store.gates.order("shop.example", 3600, "HTTP 429", "axe"))
     site.run(site.parts.store.messages.keep_dead(dead("order 1", payload=b'{"a": 1}')))
     return [
         "/", "/jobs", "/new", job, f"{job}?q=status:ERROR", f"{job}/pending", f"{job}/errors",

@@ -162,6 +162,26 @@ def test_kill_switch_that_is_already_on_is_reported(visitors: dict[str, Visitor]
     assert "is off: work continues" in admin.client.get("/settings").text
 
 
+def test_source_with_a_slash_is_switched_by_page_and_api(visitors: dict[str, Visitor]) -> None:
+    """As by command: a source may have any name."""
+    admin = visitors["admin"]
+    path, scope = "/api/kill-switches/source:incoming/a%20b/", "source:incoming/a b/"
+    headers = {"X-CSRF-Token": admin.csrf}
+
+    def scopes() -> list[str]:
+        switches = admin.client.get("/api/kill-switches").json()["killSwitches"]
+        return [switch["scope"] for switch in switches]
+
+    admin.post("/settings/switches", scope=scope, on="1")
+    assert scope in scopes()
+    assert admin.client.delete(path, headers=headers).status_code == 204
+    assert scope not in scopes()
+    assert admin.client.put(path, json={}, headers=headers).status_code == 204
+    assert scope in scopes()
+    admin.post("/settings/switches", scope=scope, on="0")
+    assert scope not in scopes()
+
+
 def test_pages_require_a_login(site: Site, job: str) -> None:
     with httpx2.Client(base_url=site.url) as client:
         for path in ("/", "/jobs", job, f"{job}/items/1", "/settings", "/charts"):

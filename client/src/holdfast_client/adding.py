@@ -80,9 +80,9 @@ async def _write_together(tx: Transaction, records: Records) -> Enqueued:
 
 
 async def _write_in_steps(tx: Transaction, records: Records) -> Enqueued:
-    job_id, options, owner = await standing_job(tx, records)
+    job_id, reading, owner = await standing_job(tx, records)
     seqs = await take_sequence(tx, job_id, len(records.items))
-    dedupe = Dedupe(**options.get("_dedupe") or {"scope": f"{records.pipeline} of {owner}"})
+    dedupe = Dedupe(**reading.get("dedupe") or {"scope": f"{records.pipeline} of {owner}"})
     new_items = await select_by_key(tx, job_id, seqs, records.items, None, dedupe)
     if new_items.rows:
         await _add_items(tx, job_id, new_items, records)
@@ -103,7 +103,7 @@ async def _add_items(tx: Transaction, job_id: int, new_items: NewItems, records:
 
 
 async def standing_job(tx: Transaction, records: Records) -> tuple[int, Mapping[str, Any], str]:
-    """Its id, options and owner."""
+    """Its id, how its records are read, and its owner."""
     target = {"pipeline": records.pipeline, "owner": records.owner, "topic": records.topic}
     rows = await tx.scan("standing_jobs", target)
     _require_one(records, len(rows))

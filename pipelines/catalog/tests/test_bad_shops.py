@@ -202,7 +202,7 @@ def test_silence_begins_again_with_an_answer_or_after_a_break() -> None:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.sampled(0)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_5000_rows_end_explained_and_concurrency_adapts_to_each_shop(store: Store) -> None:
     shops = Shops()

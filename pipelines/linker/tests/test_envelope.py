@@ -1,4 +1,4 @@
-"""Document 002's message form, with the document's own example."""
+"""Messages that name a task, by an example of a producer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import BadEnvelope
 from holdfast.messaging.envelope import Envelope
-from holdfast_linker.envelope import is_document_form, to_envelope
+from holdfast_linker.envelope import is_task_form, to_envelope
 
 EXAMPLE: dict[str, Any] = {
     "header": {
@@ -34,7 +34,7 @@ def _changed(part: str, **fields: Any) -> dict[str, Any]:
     return message
 
 
-def test_example_of_the_document_becomes_an_envelope_of_ours() -> None:
+def test_example_becomes_an_envelope_of_ours() -> None:
     mapped = to_envelope(EXAMPLE)
     header = mapped["header"]
     assert (header["type"], header["version"]) == ("entity.match", 1)
@@ -57,9 +57,9 @@ def test_second_delivery_is_the_same_message_and_a_new_attempt_another() -> None
 
 
 def test_forms_are_told_apart() -> None:
-    assert is_document_form(EXAMPLE)
-    assert not is_document_form(to_envelope(EXAMPLE))
-    assert not is_document_form({"header": None})
+    assert is_task_form(EXAMPLE)
+    assert not is_task_form(to_envelope(EXAMPLE))
+    assert not is_task_form({"header": None})
 
 
 def test_tracing_may_be_absent() -> None:

@@ -1,4 +1,4 @@
-"""The message type entity.match: rows of other programs, and document 002's own form."""
+"""The message type entity.match: rows of other programs, and messages that name a task."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import pytest
 import structlog
 
 import holdfast_linker as linker
-from holdfast.cli.broker_composition import accepting, trusting
+from holdfast.cli.broker_composition import accepting
 from holdfast.clock import SystemClock
 from holdfast.configuration import load_settings
 from holdfast.consumers import BadMessage, ConsumerTools, Incoming
+from holdfast.messaging.foreign import ForeignTrust
 from holdfast.messaging.signing import ZEROS, sign
 from holdfast.model import ItemStatus
 from holdfast_linker.consuming import consumers
@@ -41,9 +42,8 @@ async def _accept(scene: LinkerScene, content: Any, message_id: str = "m1") -> b
 async def accept_bytes(scene: Any, payload: bytes, message_id: str, key: str = KEY) -> bool:
     settings = load_settings({"HOLDFAST_OWNER": OWNER, "HOLDFAST_MESSAGE_KEY": key})
     log, clock = structlog.get_logger(), SystemClock()
-    tools = ConsumerTools(
-        scene.pipeline, _no_flag, _no_file, clock, log, OWNER, trusting(settings, clock)
-    )
+    trust = ForeignTrust(settings.messages, clock)
+    tools = ConsumerTools(scene.pipeline, _no_flag, _no_file, clock, log, OWNER, trust)
     (consumer,) = consumers(tools)
     accept = accepting(settings, scene.store, scene.pipeline, consumer, log)
     message = Incoming("linker.match", payload, {}, message_id)

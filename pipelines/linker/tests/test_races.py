@@ -52,7 +52,7 @@ def linker(database_url: str, tmp_path: Path, entity_world: EntityWorld) -> Iter
         yield linker
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(40))
 def test_nothing_is_left_of_projects_that_were_deleted_while_they_were_matched(
     linker: LinkerSite, seed: int
@@ -80,7 +80,7 @@ def test_nothing_is_left_of_projects_that_were_deleted_while_they_were_matched(
     linker.eventually(lambda: linker.site.run(rows_left()) == 0)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(200))
 async def test_nothing_is_left_of_what_was_deleted_or_cancelled(
     scene: LinkerScene, seed: int

@@ -23,7 +23,7 @@ async def _token(site: Site, name: str, role: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(0)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_fuzzed_requests_meet_no_server_error(
     database_url: str, tmp_path: Path, datasette_0: Datasette, mode: GenerationMode

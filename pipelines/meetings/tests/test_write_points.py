@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model import ItemStatus, Job, JobState, Standing, StreamState
+from holdfast.model import ItemStatus, Job, JobState, StreamState, StreamStatus
 from holdfast.pipeline import Settled, Tx
 from holdfast.store import NewJob, NewStream, Store, open_store
 from holdfast_meetings.municipalities import checked, write_municipality
@@ -71,11 +71,11 @@ def note(job: Job, ids: Iterable[str]) -> Act:
 
 def conclude(job: Job, rows: int) -> Act:
     cursor = {"phase": "inventory", "round": 1, "since": 1, "rows": rows, "site_count": rows}
-    standing = Standing(
+    stream = StreamStatus(
         1, "a.ca:minutes", "full", StreamState.COMPLETE, 1, cursor, 1, rows, job.id,
         JobState.RUNNING, NOW, None, False, False, None,
     )  # fmt: skip
-    return lambda tx: MEETINGS.conclude(tx, job, standing)
+    return lambda tx: MEETINGS.conclude(tx, job, stream)
 
 
 async def _jobs(store: Store) -> list[Job]:

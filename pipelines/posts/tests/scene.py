@@ -22,8 +22,9 @@ from conftest import INCOMING
 from holdfast.cli.broker_composition import foreign_queues, opened_broker
 from holdfast.cli.composition import metrics_of
 from holdfast.cli.pipelines import load_pipeline
+from holdfast.clock import SystemClock
 from holdfast.configuration import Settings, load_settings
-from holdfast.engine.upkeep import every
+from holdfast.engine.chores import Chore, begin
 from holdfast.messaging.relay import Relay
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
@@ -140,7 +141,7 @@ class Scene:
 
                 tasks = [
                     asyncio.create_task(relay.run()),
-                    asyncio.create_task(every(0.1, tend, log, "tend")),
+                    *begin([Chore("tend", 0.1, tend)], SystemClock(), log),
                 ]
             await self.until(self._is_read)
             try:

@@ -22,7 +22,7 @@ def counts(views: int, likes: int, comments: int, shares: int, saves: int) -> di
     }  # fmt: skip
 
 
-def test_check_value_of_the_document() -> None:
+def test_known_value_of_the_formula() -> None:
     impact = impact_of(
         counts(100_000, 5_000, 800, 300, 150), 100_000, True, "tiktok", Label.NEGATIVE
     )

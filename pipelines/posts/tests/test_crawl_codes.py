@@ -1,4 +1,4 @@
-"""The 21 codes of the document and an unknown one, from category to retry class."""
+"""The 21 codes of crawlers and an unknown one, from category to retry class."""
 
 from __future__ import annotations
 

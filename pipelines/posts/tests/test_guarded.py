@@ -38,3 +38,5 @@ async def test_only_messages_bring_posts(store: Store, database_url: str, tmp_pa
         where = f"/api/jobs/{jobs[0]['id']}/items"
         reply = await admin.post(where, content=forged, headers=lines)
         assert reply.status_code == 409 and "queues" in reply.json()["detail"]
+        page = (await admin.get(f"/jobs/{jobs[0]['id']}")).text
+        assert "Reprocess" in page and "Add a file" not in page

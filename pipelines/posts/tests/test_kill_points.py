@@ -77,7 +77,7 @@ async def _finish(scene: Scene) -> None:
         pass
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("point", TAKING)
 async def test_consumer_killed_at_a_write_or_before_the_acknowledgement(
     scene: Scene, children: Children, database_url: str, point: str
@@ -92,7 +92,7 @@ async def test_consumer_killed_at_a_write_or_before_the_acknowledgement(
     await _assert_exact(scene)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(
     "fault",
     [*(f"settle/{point}" for point in SETTLING), *(f"tend/{point}" for point in TENDING)],

@@ -82,7 +82,7 @@ async def test_messages_of_a_format_that_is_off_are_not_sent_again_and_again(sto
     assert await fetch(store, "select count(*) from outbox where exchange = ''") == [(4,)]
 
 
-async def test_views_of_the_docs_have_the_names_of_the_document(store: Store) -> None:
+async def test_views_of_the_docs_have_the_earlier_names(store: Store) -> None:
     text = (Path(posts.__file__).parent / "docs/reference.md").read_text()
     statements = re.findall(r"^create view [^;]+;$", text, re.MULTILINE)
     assert len(statements) == 2

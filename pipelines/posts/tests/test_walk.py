@@ -1,4 +1,4 @@
-"""The migration of the document, walked under load; its rollback by the commands of the docs."""
+"""The migration of docs/migrate.md under load, and its rollback by the commands there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The canonical key: TEST-1 and TEST-2 of the document, identities of acts, overrides."""
+"""The canonical key: TEST-1 and TEST-2 of docs/invariants.md, identities of acts, overrides."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ async def test_database_refuses_every_change_of_evidence(desk: Desk) -> None:
 
 
 async def test_two_contents_of_one_url_are_two_rows(desk: Desk) -> None:
-    """TEST-3 of the document."""
+    """TEST-3 of docs/invariants.md."""
     path = desk.world.issues[-1].eli(1)
     await desk.run(max_urls=1)
     desk.world.versions[path] = "Drugi tekst. " * 40

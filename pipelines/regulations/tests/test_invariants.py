@@ -1,4 +1,4 @@
-"""What the document's invariants ask for beyond a run that works: INV-1 to 8, OPS-1 to 3."""
+"""What docs/invariants.md asks for beyond a run that works: INV-1 to 8, OPS-1 to 3."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import holdfast_regulations as regulations
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource
 from holdfast.errors import SwitchedOff
 from holdfast.model import Job, JobState, Lane
+from holdfast.reading import Reading
 from holdfast_regulations.options import RegulationsOptions
 from holdfast_regulations.pipeline import Regulations
 from holdfast_regulations.planning import starts_of
@@ -29,16 +30,17 @@ async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
     """As the command does it: one job after the other, none of which has a number."""
     run = run_of(request, desk.pipeline.known_sources, desk.pipeline.settings)
     walked: list[DrySource] = []
-    for start in starts_of(run, await desk.store.plans.standings("regulations")):
+    for start in starts_of(run, await desk.store.plans.streams("regulations")):
         job = Job(0, "regulations", start.name, JobState.RUNNING, "tester", start.mode,
-                  options=dict(start.options), lane=start.lane or Lane.BACKFILL)  # fmt: skip
+                  options=start.options, reading=Reading(plan=start.plan),
+                  lane=start.lane or Lane.BACKFILL)  # fmt: skip
         limits = DryLimits(start.max_items, start.cap_of)
         dry = DryDiscovery(desk.store, desk.pipeline, job, limits)
         walked += await dry.run(desk.worker(dry=True), start)
     return walked
 
 
-def test_gates_of_the_document_s_example() -> None:
+def test_gates_have_the_delays_of_the_source() -> None:
     """INV-3: minimum plus a random part up to the maximum, one at once."""
     gates = {gate.name: gate for gate in gates_of(shipped_sources().values())}
     gazette = gates["narodne-novine.nn.hr"]
@@ -61,7 +63,7 @@ async def test_delay_of_a_run_is_that_of_its_gate(desk: Desk) -> None:
     assert gates[TAX]["spacing"] == 1.5
 
 
-def test_caps_and_concurrency_of_the_document_are_the_defaults() -> None:
+def test_caps_and_concurrency_are_small_by_default() -> None:
     """INV-5."""
     sources = shipped_sources()
     run = run_of({}, sources, RegulationsOptions())
@@ -69,7 +71,7 @@ def test_caps_and_concurrency_of_the_document_are_the_defaults() -> None:
     assert {run.cap_of(source) for source in sources.values()} == {500}
 
 
-def test_attempts_and_delays_are_those_of_the_document() -> None:
+def test_three_attempts_are_made_from_30_seconds_on() -> None:
     """ARC-3."""
     assert (Regulations.max_attempts, Regulations.backoff.base) == (3, 30.0)
 
@@ -100,7 +102,7 @@ async def test_run_is_tracked_with_everything_it_was_asked(desk: Desk) -> None:
     """INV-8."""
     job_id = await desk.run(max_urls=3, run_by="ana", date_to="2030-01-01", delay_ms=10)
     job = await desk.store.reads.job(job_id)
-    options = job.given_options
+    options = job.options
     assert (options["sources"], options["run_by"], options["date_to"]) == (
         "gazette", "ana", "2030-01-01",
     )  # fmt: skip

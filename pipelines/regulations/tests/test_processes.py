@@ -187,7 +187,7 @@ def acts(world: RegulatoryWorld) -> list[str]:
     return [path for path in paths if path.startswith(("/eli/", "/clanci/"))]
 
 
-def test_dry_run_prints_the_document_s_lines_and_stores_nothing(office: Office) -> None:
+def test_dry_run_prints_its_counts_and_stores_nothing(office: Office) -> None:
     words = ("--source", "tax", "--mode", "pagination", "--max-urls", "500", "--dry-run")
     out = office.holdfast("regulations", "backfill", *words)
     assert out.splitlines() == [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.engine.upkeep.schedules import DueSchedules
 from holdfast.errors import SwitchedOff, UnfitState, UserError
 from holdfast.model import JobState, Lane, StreamState
 from holdfast.store import Store
@@ -348,16 +349,16 @@ async def test_wrong_runs_are_refused(
 
 async def test_daily_schedule_is_set_once_when_the_pipeline_is_on(desk: Desk) -> None:
     await desk.switch(False)
-    upkeep = desk.worker()._upkeep
-    await upkeep.fire_schedules()
+    schedules = DueSchedules(desk.worker()._upkeep)
+    await schedules.fire()
     assert await desk.store.schedules.all() == []
     await desk.switch(True)
-    await upkeep.fire_schedules()
+    await schedules.fire()
     [schedule] = await desk.store.schedules.all()
     assert (schedule["name"], schedule["cron"]) == ("regulations-daily", "0 6 * * *")
     assert schedule["zone"] == "Europe/Zagreb"
     await desk.store.schedules.remove_schedule("regulations-daily", "tester")
-    await desk.worker()._upkeep.fire_schedules()
+    await DueSchedules(desk.worker()._upkeep).fire()
     assert await desk.store.schedules.all() == []  # a person removed it
 
 
@@ -365,6 +366,6 @@ async def test_daily_schedule_is_set_once_when_the_pipeline_is_on(desk: Desk) ->
 async def test_schedule_starts_the_daily_pass(desk: Desk) -> None:
     due = desk.due_now("regulations-daily", {"lane": "SENTINEL", "sources": "tax"})
     await desk.store.schedules.set_schedule(*due)
-    await desk.worker()._upkeep.fire_schedules()
+    await DueSchedules(desk.worker()._upkeep).fire()
     job = await desk.store.reads.job(1)
     assert (job.lane, job.mode) == (Lane.SENTINEL, "sentinel")

@@ -51,7 +51,7 @@ from holdfast.api.middleware import (
     hosts_of,
 )
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
-from holdfast.engine.upkeep import every
+from holdfast.engine.chores import Chore, begin
 
 ROUTERS = (
     session, usage, users, tokens, files, pipelines, jobs, job_actions, items, new_items, rulings,
@@ -122,21 +122,21 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async def clear_leftovers() -> None:
         await runners.leftovers.clear(parts.clock.now())
 
-    loops = [
-        every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
-        every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
-        every(_LOST_SECONDS, runners.lost_workers.free, log, "lost workers"),
-        every(_LOOK_SECONDS, parts.deletions.look, log, "delete"),
-        every(_LOOK_SECONDS, parts.feed.read, log, "live"),
-        every(_COUNT_SECONDS, parts.item_lists.measure_pending, log, "pending items"),
-        every(_CLEAN_UP_SECONDS, console.people.forget_expired, log, "sessions"),
-        every(_CLEAN_UP_SECONDS, clear_leftovers, log, "leftovers"),
+    chores = [
+        Chore("exports", _LOOK_SECONDS, runners.exports.look),
+        Chore("operations", _LOOK_SECONDS, runners.operations.look),
+        Chore("lost workers", _LOST_SECONDS, runners.lost_workers.free),
+        Chore("delete", _LOOK_SECONDS, parts.deletions.look),
+        Chore("live", _LOOK_SECONDS, parts.feed.read),
+        Chore("pending items", _COUNT_SECONDS, parts.item_lists.measure_pending),
+        Chore("sessions", _CLEAN_UP_SECONDS, console.people.forget_expired),
+        Chore("leftovers", _CLEAN_UP_SECONDS, clear_leftovers),
     ]
     # Several, so that a place that answers slowly does not keep all others waiting.
-    loops += [every(_SCAN_SECONDS, parts.scans.look, log, "adapters") for _ in range(_SCANNERS)]
+    chores += [Chore("adapters", _SCAN_SECONDS, parts.scans.look) for _ in range(_SCANNERS)]
     for name, look in getattr(app.state, "looks", ()):
-        loops.append(every(_LOOK_SECONDS, partial(look, parts), log, name))
-    tasks = [asyncio.create_task(loop) for loop in loops]
+        chores.append(Chore(name, _LOOK_SECONDS, partial(look, parts)))
+    tasks = begin(chores, parts.clock, log)
     try:
         yield
     finally:

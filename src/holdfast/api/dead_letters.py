@@ -79,11 +79,11 @@ async def show(letter_id: Id, person: Someone, parts: PartsOf) -> DeadLetterDeta
 @router.post("/{letter_id}/replay", status_code=204, summary="Replay a dead letter")
 async def replay(letter_id: Id, person: Operator, parts: PartsOf) -> None:
     await parts.console.dead_letters.require(letter_id, person.scope)
-    await parts.control(person.name).replay(letter_id)
+    await parts.store.jobs.act_on_dead_letter(letter_id, True, person.name)
 
 
 @router.post("/{letter_id}/drop", status_code=204, summary="Drop a dead letter")
 async def drop(letter_id: Id, person: Operator, parts: PartsOf) -> None:
     """Its item remains an error."""
     await parts.console.dead_letters.require(letter_id, person.scope)
-    await parts.control(person.name).drop(letter_id)
+    await parts.store.jobs.act_on_dead_letter(letter_id, False, person.name)

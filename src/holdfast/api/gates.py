@@ -62,9 +62,9 @@ async def index(person: Someone, parts: PartsOf) -> GateList:
 @router.post("/{name}/close", status_code=204, summary="Close a gate for a while")
 async def close(name: GateName, body: Closing, person: Admin, parts: PartsOf) -> None:
     """Items that need it wait until then and let others run."""
-    await parts.control(person.name).close_gate(name, body.seconds, body.reason)
+    await parts.store.gates.order(name, body.seconds, body.reason, person.name)
 
 
 @router.post("/{name}/open", status_code=204, summary="Open a closed gate")
 async def open_gate(name: GateName, person: Admin, parts: PartsOf) -> None:
-    await parts.control(person.name).open_gate(name)
+    await parts.store.gates.order(name, 0.0, "", person.name)

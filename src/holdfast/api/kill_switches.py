@@ -10,7 +10,7 @@ from pydantic import Field
 
 from holdfast.api.identity import Admin, PartsOf, Someone
 from holdfast.api.shapes import Shape, Text
-from holdfast.console.kill_switches import LONGEST_SCOPE, SCOPE_PATTERN
+from holdfast.console.kill_switches import LONGEST_SCOPE, SCOPE_PATTERN, switch
 
 router = APIRouter(prefix="/api/kill-switches", tags=["kill switches"])
 
@@ -46,11 +46,11 @@ async def index(person: Someone, parts: PartsOf) -> KillSwitchList:
     return KillSwitchList(kill_switches=[KillSwitchShape(**switch) for switch in switches])
 
 
-@router.put("/{scope}", status_code=204, summary="Stop all work in a scope")
+@router.put("/{scope:path}", status_code=204, summary="Stop all work in a scope")
 async def switch_on(scope: Scope, body: SwitchOn, person: Admin, parts: PartsOf) -> None:
-    await parts.control(person.name).switch(scope, True, body.reason)
+    await switch(parts.control(person.name), scope, True, body.reason)
 
 
-@router.delete("/{scope}", status_code=204, summary="Allow work in a scope again")
+@router.delete("/{scope:path}", status_code=204, summary="Allow work in a scope again")
 async def switch_off(scope: Scope, person: Admin, parts: PartsOf) -> None:
-    await parts.control(person.name).switch(scope, False, "")
+    await switch(parts.control(person.name), scope, False, "")

@@ -31,7 +31,7 @@ def reference() -> str:
             method = min(route.methods or {"GET"})
             about = " ".join((route.description or "").split())
             text = f"{route.summary}. {about}".strip()
-            lines.append(f"| `{method} {route.path}` | {text} |")
+            lines.append(f"| `{method} {route.path_format}` | {text} |")
     return "\n".join(lines) + "\n"
 
 

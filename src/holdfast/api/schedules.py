@@ -53,13 +53,13 @@ async def put(name: ScheduleName, body: NewSchedule, person: Admin, parts: Parts
     """Its jobs are started by a worker that has the pipeline."""
     pipeline = parts.new_jobs.pipeline(body.pipeline)
     request = ScheduleRequest(name, body.cron, body.zone, body.options)
-    await set_schedule(parts.control(person.name), pipeline, request, parts.clock)
+    await set_schedule(parts.store, pipeline, request, person.name, parts.clock)
 
 
 @router.delete("/{name}", status_code=204, summary="Remove a schedule")
 async def remove(name: ScheduleName, person: Admin, parts: PartsOf) -> None:
     """The jobs that it started remain."""
-    await remove_schedule(parts.control(person.name), name)
+    await remove_schedule(parts.store, name, person.name)
 
 
 def _shape(row: dict[str, Any]) -> ScheduleShape:

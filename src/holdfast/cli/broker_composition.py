@@ -5,35 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
-from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
 from holdfast.cli.composition import open_bucket
 from holdfast.cli.served_flags import extensions_of, served_flags
-from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
 from holdfast.consumers import (
-    BadMessage,
     ConsumerTools,
-    Incoming,
     QueueConsumer,
-    Topic,
-    Trust,
 )
 from holdfast.engine.adding import Adding
+from holdfast.engine.chores import Chore, begin, repeat
 from holdfast.engine.control import Control, JobRequest
 from holdfast.engine.flag_values import FlagValues
-from holdfast.engine.record.pages import new_item
-from holdfast.engine.upkeep import every
 from holdfast.engine.worker import Worker
-from holdfast.errors import BrokerGone, NotAllowed, UserError
+from holdfast.errors import BrokerGone, UserError
 from holdfast.extension import installed
+from holdfast.messaging.acceptance import Acceptance, pipeline_of
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.dead import keep_dead_messages
-from holdfast.messaging.delivery import Delivery
-from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue, Return
+from holdfast.messaging.foreign import Accept, ForeignConsumer, ForeignQueue, ForeignTrust
 from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.nudges import KEEP_SECONDS, LOOK_SECONDS, HeldNudges, NudgeSender
@@ -41,10 +34,8 @@ from holdfast.messaging.orders import OrderParts, Orders
 from holdfast.messaging.topology import DEAD_QUEUE, ORDERS_QUEUE, QUEUES, work_queue
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Pipeline, Tx
-from holdfast.store import NewJob, Store
-from holdfast.store.enqueue import Addition
-from holdfast.store.idempotency import MessageKey
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store
 from holdfast.tasks import end_tasks, raise_failure
 
 #: Orders that a worker follows at once. Each that it holds when it is killed counts as delivered.
@@ -123,7 +114,7 @@ async def own_queues(
     nudges = HeldNudges(store, worker.hear, SystemClock())
     ordered = await broker.consume(ORDERS_QUEUE, _ORDERS)
     nudged = [await broker.consume(work_queue(name), _NUDGES) for name in pipelines]
-    keeping = asyncio.create_task(every(KEEP_SECONDS, nudges.keep, log, "nudges"))
+    keeping = begin([Chore("nudges", KEEP_SECONDS, nudges.keep)], SystemClock(), log)
     taking = [
         asyncio.create_task(orders.follow(ordered)),
         *(asyncio.create_task(nudges.take(consumer)) for consumer in nudged),
@@ -137,7 +128,7 @@ async def own_queues(
         await asyncio.gather(*(consumer.stop() for consumer in nudged))
         # They end by themselves now, and are not to be cancelled while they hand back.
         await asyncio.wait(taking)
-        await end_tasks([keeping])
+        await end_tasks(keeping)
         raise_failure(taking)
 
 
@@ -171,12 +162,12 @@ async def foreign_queues(
     readers = []
     for pipeline in pipelines.values():
         for spec in consumers_of(pipeline, settings, flags, log):
-            target = _pipeline_of(spec, pipeline, pipelines)
+            target = pipeline_of(spec, pipeline, pipelines)
             accept = accepting(settings, store, target, spec, log)
-            place = ForeignQueue(broker.topology, spec)
-            consumer = await broker.read(place, spec.prefetch, spec.consumers)
+            queue = ForeignQueue(broker.topology, spec)
+            consumer = await broker.read(queue, spec.prefetch, spec.consumers)
             reader = ForeignConsumer(
-                spec, consumer, accept, returning(store), metrics, system_random(), log
+                spec, consumer, accept, store.messages, metrics, system_random(), log
             )
             readers.append((consumer, asyncio.create_task(reader.run())))
     try:
@@ -184,17 +175,6 @@ async def foreign_queues(
     finally:
         await asyncio.gather(*(consumer.stop() for consumer, _ in readers))
         await asyncio.gather(*(task for _, task in readers), return_exceptions=True)
-
-
-def returning(store: Store) -> Return:
-    """Sends what a stopped consumer had not taken yet to its queue again."""
-
-    async def send_again(delivery: Delivery) -> None:
-        await store.messages.return_message(
-            delivery.message_id, delivery.queue, delivery.body, delivery.own_headers
-        )
-
-    return send_again
 
 
 def consumers_of(
@@ -213,7 +193,7 @@ def consumers_of(
                 clock,
                 log,
                 settings.owner,
-                trusting(settings, clock),
+                ForeignTrust(settings.messages, clock),
             )
         )
     return tuple(part)
@@ -229,67 +209,12 @@ def fetching(settings: Settings) -> Callable[[str, str], AsyncIterator[bytes]]:
     return fetch
 
 
-def _pipeline_of(spec: QueueConsumer, own: Pipeline, pipelines: Mapping[str, Pipeline]) -> Pipeline:
-    if spec.pipeline is None:
-        return own
-    if spec.pipeline not in pipelines:
-        raise UserError(
-            f"the consumer of {spec.queue} adds records to {spec.pipeline}, which is not loaded",
-            f"Run the worker with both: holdfast work {own.name} {spec.pipeline}",
-        )
-    return pipelines[spec.pipeline]
-
-
 def accepting(
     settings: Settings, store: Store, pipeline: Pipeline, spec: QueueConsumer, log: Any
 ) -> Accept:
-    asked = JobRequest(pipeline)
-    standing = Control(store, spec.owner or settings.owner, log).standing_job(asked)
-
-    async def accept(message_id: str | None, queue: str, fill: Fill) -> bool:
-        async def filled(tx: Tx) -> Addition | None:
-            result = await fill(tx) or ()
-            topic = result if isinstance(result, Topic) else Topic("", result)
-            limit = settings.items.max_input_bytes
-            items = [new_item(pipeline, record, limit) for record in topic.records]
-            if not items:
-                return None
-            job = _job_of(standing, topic)
-            opens = job if isinstance(result, Topic) else None
-            return Addition(job.pipeline, job.owner_id, items, topic=job.topic, opens=opens)
-
-        key = None if message_id is None else MessageKey(message_id, queue)
-        return await store.additions.enqueue(filled, key) is not None
-
-    return accept
-
-
-def _job_of(standing: NewJob, topic: Topic) -> NewJob:
-    return replace(
-        standing,
-        topic=topic.name,
-        name=f"{standing.name} {topic.name}".strip(),
-        owner_id=topic.owner or standing.owner_id,
-    )
-
-
-def trusting(settings: Settings, clock: Clock) -> Trust:
-    """What the consumers of extensions check messages with."""
-    trust = settings.messages
-
-    def check(
-        message: Incoming, signature: str | None, owner: str | None, created_at: datetime | None
-    ) -> None:
-        try:
-            trust.check(message.body, signature, owner)
-            if signature is not None and created_at is None:
-                raise NotAllowed("the signed message does not say when it was created")
-            if signature is not None and created_at is not None:
-                trust.check_age(created_at, clock.now())
-        except NotAllowed as error:
-            raise BadMessage(error.message, "NOT_ALLOWED") from None
-
-    return check
+    control = Control(store, spec.owner or settings.owner, log)
+    standing = control.standing_job(JobRequest(pipeline))
+    return Acceptance(store, pipeline, standing, settings.items.max_input_bytes)
 
 
 async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
@@ -303,8 +228,9 @@ async def send_nudges(
     settings: Settings, broker: Broker, store: Store, metrics: Metrics, log: Any
 ) -> None:
     """Until it is cancelled."""
-    sender = NudgeSender(store, broker, settings.rules.backfill_enabled, SystemClock(), metrics)
-    await every(LOOK_SECONDS, sender.look, log, "nudges")
+    clock = SystemClock()
+    sender = NudgeSender(store, broker, settings.rules.backfill_enabled, clock, metrics)
+    await repeat(Chore("nudges", LOOK_SECONDS, sender.look), clock, log)
 
 
 async def read_depths(broker: Broker, metrics: Metrics) -> None:

@@ -15,7 +15,7 @@ from holdfast.console.deletion import Deletions
 from holdfast.engine.deletion import Deleter
 from holdfast.engine.record.discover import DiscoverLimits
 from holdfast.engine.retention import Retention
-from holdfast.engine.upkeep import UpkeepLimits
+from holdfast.engine.upkeep.parts import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.extension import Extension, installed

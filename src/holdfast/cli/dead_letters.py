@@ -8,11 +8,9 @@ from typing import Any
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.job_actions import act
 from holdfast.cli.opening import opened_store, ready_settings, run_async
-from holdfast.cli.output import cell, console, instant, print_json, print_table
+from holdfast.cli.output import cell, console, errors, instant, print_json, print_table
 from holdfast.console import open_console
-from holdfast.engine.control import Control
 from holdfast.model import LetterState
 
 _LETTER = typer.Argument(
@@ -90,19 +88,21 @@ def _print_letter(letter: dict[str, Any]) -> None:
 
 def dead_replay(letter_id: int = _LETTER) -> None:
     """Process the item of a dead letter again, or send its message again."""
-
-    async def action(control: Control) -> str:
-        await control.replay(letter_id)
-        return f"Dead letter {letter_id} is open again; a worker will take it."
-
-    act(action)
+    _act(letter_id, replay=True)
+    errors.print(f"Dead letter {letter_id} is open again; a worker will take it.", markup=False)
 
 
 def dead_drop(letter_id: int = _LETTER) -> None:
     """Remove a dead letter from the list; its item stays an error, its message is not sent."""
+    _act(letter_id, replay=False)
+    errors.print(f"Dead letter {letter_id} was dropped.", markup=False)
 
-    async def action(control: Control) -> str:
-        await control.drop(letter_id)
-        return f"Dead letter {letter_id} was dropped."
 
-    act(action)
+def _act(letter_id: int, replay: bool) -> None:
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            await store.jobs.act_on_dead_letter(letter_id, replay, settings.owner)
+
+    run_async(main())

@@ -13,26 +13,27 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
 from holdfast.engine.worker import Worker, WorkerParts
-from holdfast.model import Job, JobState, Lane, Standing
+from holdfast.model import Job, JobState, Lane, StreamStatus
 from holdfast.observe.metrics import Metrics
 from holdfast.orders import Start
 from holdfast.pipeline import Pipeline
+from holdfast.reading import Reading
 from holdfast.store import Store
 
 
 def dry_starts(
     settings: Settings,
     pipeline: Pipeline,
-    starts_of: Callable[[Sequence[Standing]], Sequence[Start]],
+    starts_of: Callable[[Sequence[StreamStatus]], Sequence[Start]],
 ) -> list[DrySource]:
     """What the starts would discover; `starts_of` is given the streams as they are now."""
     ensure_schema(settings)
 
     async def main() -> list[DrySource]:
         async with opened_store(settings) as store:
-            standings = await store.plans.standings(pipeline.name)
+            streams = await store.plans.streams(pipeline.name)
             walked: list[DrySource] = []
-            for start in starts_of(standings):
+            for start in starts_of(streams):
                 walked += await _walk(settings, store, pipeline, start)
             return walked
 
@@ -43,10 +44,9 @@ async def _walk(
     settings: Settings, store: Store, pipeline: Pipeline, start: Start
 ) -> list[DrySource]:
     lane = start.lane or Lane.BACKFILL
-    options = dict(start.options)
     job = Job(
         0, pipeline.name, start.name, JobState.RUNNING, settings.owner, start.mode, lane,
-        options=options,
+        options=start.options, reading=Reading(plan=start.plan),
     )  # fmt: skip
     limits = DryLimits(start.max_items, start.cap_of, settings.items.max_input_bytes)
     parts = WorkerParts(

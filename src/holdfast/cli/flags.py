@@ -10,7 +10,8 @@ from holdfast.cli.arguments import JSON
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.served_flags import served_flags
-from holdfast.errors import UserError
+from holdfast.console import open_console
+from holdfast.console.feature_flags import FeatureFlags
 from holdfast.extension import installed
 
 
@@ -28,13 +29,18 @@ def list_flags(as_json: bool = JSON) -> None:
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            stored = await store.flags.all()
-        rows = []
-        for name, flag in served.items():
-            change = stored.get(name, {"value": None, "actor": None, "at": None})
-            row = {"name": name, "value": flag.value(change["value"]), "kind": flag.spec.kind}
-            row |= {"by": change["actor"], "at": change["at"], "help": flag.spec.help}
-            rows.append(row)
+            flags = await FeatureFlags(open_console(store), served).all()
+        rows: list[dict[str, Any]] = [
+            {
+                "name": flag.name,
+                "value": flag.value,
+                "kind": flag.kind,
+                "by": flag.actor,
+                "at": flag.at,
+                "help": flag.help,
+            }
+            for flag in flags
+        ]
         if as_json:
             print_json(rows)
             return
@@ -56,16 +62,14 @@ def set_flag(
 ) -> None:
     """Set a flag, for all processes within seconds."""
     settings = ready_settings()
-    flag = served_flags(settings, installed()).get(name)
-    if flag is None:
-        raise UserError(f"there is no flag {name!r}", "`holdfast flag list` lists them.")
-    parsed = flag.spec.parsed(value)
+    served = served_flags(settings, installed())
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            await store.flags.set_flag(name, parsed, settings.owner)
+            flags = FeatureFlags(open_console(store), served)
+            await flags.change_to(name, value, settings.owner)
 
     run_async(main())
     errors.print(f"The flag {name} is {value.strip()}.", markup=False)
-    if not flag.allowed:
-        errors.print(f"It stays off while {flag.setting}=false.", markup=False)
+    if not served[name].allowed:
+        errors.print(f"It stays off while {served[name].setting}=false.", markup=False)

@@ -122,7 +122,7 @@ def _job_json(job: Job, counters: Counters) -> dict[str, Any]:
     ids = parse(job.trace)
     fields = {name: getattr(job, name) for name in names}
     fields |= {"standing": job.standing, "idle": is_idle(job, counters)}
-    fields["read_as"], fields["removed"] = list(job.read_as), dict(job.removed)
+    fields["read_as"], fields["removed"] = list(job.reading.read_as), dict(job.removed)
     return fields | {"trace_id": ids and ids.trace_id, "counters": counts}
 
 

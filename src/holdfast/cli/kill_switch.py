@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import structlog
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.job_actions import act
 from holdfast.cli.opening import opened_store, ready_settings, run_async
-from holdfast.cli.output import print_json, print_table
+from holdfast.cli.output import errors, print_json, print_table
+from holdfast.console.kill_switches import switch
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
 from holdfast.extension import installed
@@ -31,22 +32,39 @@ def kill_switch(
     """Stop everything, one pipeline or one source on all workers, until it is turned off."""
     if position not in ("on", "off", "list"):
         raise UserError(f"{position!r} is not an action", "Use on, off or list.")
-    if pipeline and source:
+    if pipeline is not None and source is not None:
         raise UserError("a switch has only one scope", "Give --pipeline or --source, not both.")
     if position == "list":
         _list_switches(as_json)
         return
-    scope = f"pipeline:{pipeline}" if pipeline else f"source:{source}" if source else "all"
+    scope = _scope(pipeline, source)
 
-    async def action(control: Control) -> str:
-        changed = await control.switch(scope, position == "on", reason)
-        message = f"Kill switch {scope} {'is' if changed else 'was already'} {position}."
-        remaining = [switch["scope"] for switch in await control.kill_switches()]
-        if position == "off" and remaining:
+    message = _switch(scope, position == "on", reason)
+    errors.print(message + _warning(pipeline if position == "on" else None), markup=False)
+
+
+def _switch(scope: str, on: bool, reason: str) -> str:
+    settings = ready_settings()
+
+    async def main() -> str:
+        async with opened_store(settings) as store:
+            control = Control(store, settings.owner, structlog.get_logger())
+            changed = await switch(control, scope, on, reason)
+            remaining = [other["scope"] for other in await store.reads.kill_switches()]
+        state = "on" if on else "off"
+        message = f"Kill switch {scope} {'is' if changed else 'was already'} {state}."
+        if remaining and not on:
             message += f" Still on: {', '.join(remaining)}."
-        return message + _warning(pipeline if position == "on" else None)
+        return message
 
-    act(action)
+    return run_async(main())
+
+
+def _scope(pipeline: str | None, source: str | None) -> str:
+    """An empty name, as of a variable of the shell that is not set, never means everything."""
+    if pipeline is not None:
+        return f"pipeline:{pipeline}"
+    return "all" if source is None else f"source:{source}"
 
 
 def _warning(pipeline: str | None) -> str:

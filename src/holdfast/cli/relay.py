@@ -12,9 +12,9 @@ from holdfast.cli.arguments import HEALTH_PORT
 from holdfast.cli.composition import broker_awaited, serving_health, store_checks
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
-from holdfast.clock import system_random
+from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.engine.upkeep import every
+from holdfast.engine.chores import Chore, begin
 from holdfast.observe.metrics import Metrics
 from holdfast.tasks import end_tasks, raise_failure
 
@@ -57,10 +57,10 @@ async def _relay(settings: Settings, port: int | None, supervised: bool) -> None
         broker = await stack.enter_async_context(parts.opened_broker(settings, log))
         checks |= parts.broker_check(broker)
         relaying = Relay(store, broker, system_random(), metrics, log)
-        depths = every(_DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics), log, "depths")
+        depths = Chore("depths", _DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics))
         beside = [
             asyncio.create_task(parts.keep_dead_letters(broker, store, log)),
-            asyncio.create_task(depths),
+            *begin([depths], SystemClock(), log),
             asyncio.create_task(parts.send_nudges(settings, broker, store, metrics, log)),
         ]
 

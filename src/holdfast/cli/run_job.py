@@ -178,7 +178,7 @@ class JobRun:
     async def _is_from_another_file(self, store: Store, job_id: int) -> bool:
         """Pipelines of the same name in two files are different ones; a moved file is the same."""
         job = await store.reads.job(job_id)
-        created_by = job.options.get("_file")
+        created_by = job.reading.pipeline_file
         if created_by in (None, self._request.pipeline.file) or not Path(created_by).exists():
             return False
         errors.print(f"Job {job_id} on the same input belongs to {created_by}.", markup=False)
@@ -215,9 +215,8 @@ class JobRun:
 
     def _check_options(self, job: Job) -> None:
         """A job keeps its options; different ones must not be ignored silently."""
-        options = {name: value for name, value in job.options.items() if not name.startswith("_")}
         given = self._request.options and options_of(self._request.pipeline, self._request.options)
-        if (given and given != options) or self._is_read_otherwise(job):
+        if (given and given != job.options) or self._is_read_otherwise(job):
             raise UserError(
                 f"job {job.id} on this input was started with different options",
                 f"Omit them to continue job {job.id}, or start a new job with --new.",
@@ -226,14 +225,15 @@ class JobRun:
     def _is_read_otherwise(self, job: Job) -> bool:
         """Whether something is given about the file that the job was not started with."""
         table, columns = self._request.table, self._request.columns
+        stored, names = job.reading.table_options, job.reading.column_names
         return any(
-            value is not None and job.table.get(name) != value for name, value in table.items()
-        ) or any(job.column_names.get(column, column) != field for column, field in columns.items())
+            value is not None and stored.get(name) != value for name, value in table.items()
+        ) or any(names.get(column, column) != field for column, field in columns.items())
 
     def _read_as_before(self, job: Job) -> None:
         """The rest of a file is read in the same way as its beginning."""
-        if self._request.input is not None and job.table:
-            self._file = open_table(self._request.input, job.table, self._settings)
+        if self._request.input is not None and job.reading.table_options:
+            self._file = open_table(self._request.input, job.reading.table_options, self._settings)
 
     # Doing the work.
 

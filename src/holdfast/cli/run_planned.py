@@ -17,7 +17,7 @@ from holdfast.configuration import Settings
 from holdfast.console import open_console
 from holdfast.engine.control import Control
 from holdfast.extension import installed
-from holdfast.model import Job, JobState, Standing
+from holdfast.model import Job, JobState, StreamStatus
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.store import Store
@@ -116,10 +116,10 @@ class _Run:
             wait = min(_LINE_SECONDS[1], wait * 1.5)
 
     async def _progress(self, store: Store) -> list[str]:
-        standings = await store.plans.standings(self._pipeline.name)
-        running = [standing for standing in standings if standing.job_state is JobState.RUNNING]
-        lines = [_standing_line(standing) for standing in running]
-        for job_id in sorted({standing.job_id for standing in running}):
+        streams = await store.plans.streams(self._pipeline.name)
+        running = [stream for stream in streams if stream.job_state is JobState.RUNNING]
+        lines = [_stream_line(stream) for stream in running]
+        for job_id in sorted({stream.job_id for stream in running}):
             counters = await store.reads.counters(job_id)
             if counters.accepted:
                 ended = f"{counters.finished:,} of {counters.accepted:,} rows finished"
@@ -168,13 +168,13 @@ class _Run:
         return self._foreground.exit_code(failed, some_items)
 
 
-def _standing_line(standing: Standing) -> str:
+def _stream_line(stream: StreamStatus) -> str:
     """How far it is, and the error that it waits to retry, if there is one."""
     progress = (
-        f"{standing.source} {standing.mode}: {standing.records_count:,} rows in "
-        f"{standing.pages_count:,} {'page' if standing.pages_count == 1 else 'pages'}"
+        f"{stream.source} {stream.mode}: {stream.records_count:,} rows in "
+        f"{stream.pages_count:,} {'page' if stream.pages_count == 1 else 'pages'}"
     )
-    return f"{progress}; will retry: {standing.error}" if standing.error else progress
+    return f"{progress}; will retry: {stream.error}" if stream.error else progress
 
 
 def show_answer(answer: Any) -> None:

@@ -16,8 +16,8 @@ def print_detected(name: str, sentences: Sequence[str]) -> None:
 
 
 def print_summary(job: Job, counters: Counters, seconds: float, stopped: bool) -> None:
-    if job.read_as:
-        description, *notes = job.read_as
+    if job.reading.read_as:
+        description, *notes = job.reading.read_as
         errors.print(f"{job.name} was read as {description}.", markup=False)
         for note in notes:
             errors.print(f"  {note}", markup=False)

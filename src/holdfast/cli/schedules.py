@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import typer
 
 from holdfast.cli.arguments import JSON, OPTION, PIPELINE, parse_options
@@ -15,9 +17,7 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, instant, print_json, print_table
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.clock import SystemClock
-from holdfast.engine.upkeep import next_fire
-from holdfast.errors import UserError
-from holdfast.options import checked_options
+from holdfast.console.schedules import ScheduleRequest, remove_schedule, set_schedule
 
 
 def register(app: typer.Typer) -> None:
@@ -43,21 +43,13 @@ def add(
     settings = settings_from_environment()
     ensure_schema(settings)
     recipe = load_pipeline(pipeline, settings)
-    if not recipe.discovers:
-        raise UserError(
-            f"the pipeline {recipe.name} does not find its own records",
-            "Only pipelines that discover their own records can be scheduled.",
-        )
-    options = checked_options(recipe.name, recipe.options, parse_options(option))
-    next_at = next_fire(cron, zone, SystemClock().now())
+    request = ScheduleRequest(name, cron, zone, parse_options(option))
 
-    async def main() -> None:
+    async def main() -> datetime:
         async with opened_store(settings) as store:
-            await store.schedules.set_schedule(
-                name, recipe.name, cron, zone, options, next_at, settings.owner
-            )
+            return await set_schedule(store, recipe, request, settings.owner, SystemClock())
 
-    run_async(main())
+    next_at = run_async(main())
     errors.print(
         f"Schedule {name}: {recipe.name} starts next at {instant(next_at)}, if a worker for it is "
         f"running (holdfast work {pipeline}).",
@@ -91,12 +83,12 @@ def remove(
     ),
 ) -> None:
     """Remove a schedule; the jobs that it started are kept."""
+
     settings = ready_settings()
 
-    async def main() -> bool:
+    async def main() -> None:
         async with opened_store(settings) as store:
-            return await store.schedules.remove_schedule(name, settings.owner)
+            await remove_schedule(store, name, settings.owner)
 
-    if not run_async(main()):
-        raise UserError(f"there is no schedule {name!r}", "List them with: holdfast schedule list")
+    run_async(main())
     errors.print(f"Schedule {name} was removed.", markup=False)

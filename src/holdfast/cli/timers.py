@@ -23,9 +23,12 @@ from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock
 from holdfast.configuration import Settings
+from holdfast.engine.chores import begin
 from holdfast.engine.control import Control
 from holdfast.engine.presence import present
-from holdfast.engine.upkeep import Upkeep
+from holdfast.engine.upkeep import chores
+from holdfast.engine.upkeep.parts import UpkeepParts
+from holdfast.engine.upkeep.tend import Tending
 from holdfast.pipeline import Pipeline
 from holdfast.tasks import end_tasks
 
@@ -59,19 +62,27 @@ async def _run_upkeep(
     log, metrics, ended = structlog.get_logger(), metrics_of(pipelines.values()), asyncio.Event()
     async with opened_store(settings, metrics) as store:
         holder = f"timers-{worker_name()}"
-        control = Control(store, settings.owner, log)
-        limits, deleter = upkeep_limits(settings), deleter_of(settings, store, log)
-        retention = retention_of(settings, store, log)
-        upkeep = Upkeep(store, control, pipelines, limits, holder, metrics, log, deleter, retention)
+        parts = UpkeepParts(
+            store,
+            Control(store, settings.owner, log),
+            pipelines,
+            upkeep_limits(settings),
+            holder,
+            metrics,
+            log,
+            deleter_of(settings, store, log),
+            retention_of(settings, store, log),
+            Tending(store, pipelines),
+        )
 
         async def stop() -> None:
             ended.set()
 
         async def run() -> None:
             async with present(store, holder):
-                loops = [asyncio.create_task(task) for task in upkeep.loops(SystemClock())]
+                tasks = begin(chores(parts), SystemClock(), log)
                 await ended.wait()
-                await end_tasks(loops)
+                await end_tasks(tasks)
 
         if supervised:
             stop_with_supervisor(asyncio.get_running_loop(), ended.set)

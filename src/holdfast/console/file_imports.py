@@ -33,7 +33,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class BucketPlace:
+class ImportBucket:
     """A bucket, or a prefix in it, whose objects may be imported. `{owner}` in the prefix is the
     name of the person who asks."""
 
@@ -48,7 +48,7 @@ class FileImports:
     def __init__(
         self,
         roots: Sequence[Path],
-        places: Sequence[BucketPlace],
+        places: Sequence[ImportBucket],
         open_bucket: Callable[[str], FileStore],
         max_bytes: int,
     ) -> None:
@@ -99,13 +99,13 @@ class FileImports:
         raise _not_open(path)
 
 
-def bucket_places(text: str) -> list[BucketPlace]:
+def bucket_places(text: str) -> list[ImportBucket]:
     """The places of HOLDFAST_FILE_BUCKETS. A prefix ends with a whole name."""
     places = []
     for place in filter(None, text.split(",")):
         bucket, _, prefix = place.strip().partition("/")
         prefix = prefix.strip("/")
-        places.append(BucketPlace(bucket, f"{prefix}/" if prefix else ""))
+        places.append(ImportBucket(bucket, f"{prefix}/" if prefix else ""))
     return places
 
 

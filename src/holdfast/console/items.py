@@ -444,32 +444,43 @@ def _open_item(
     worker = open_range.worker if open_range.leased == 1 else None
     since = parse_instant(at or open_range.since)
     return ItemView(
-        seq, text, status, None, code, message, tries, attempts, since, worker, open_range.job_id
+        seq=seq,
+        input=text,
+        status=status,
+        result=None,
+        error_code=code,
+        error_message=message,
+        tries=tries,
+        attempts=attempts,
+        updated_at=since,
+        worker=worker,
+        job_id=open_range.job_id,
     )
 
 
 def _item(row: Values, job: Job, leased: Sequence[Row]) -> ItemView:
     """An item without an outcome is PENDING; under a live lease PROCESSING; in a cancelled job
     SKIPPED."""
-    status, code, message, worker = row[2], row[4], row[5], None
+    seq, text, status, result, code, message, tries, attempts, at, range_id = row
+    worker = None
     if status in (None, ItemStatus.PENDING):
         if job.state is JobState.CANCELLED:
             status, code, message = ItemStatus.SKIPPED, "CANCELLED", "the job was cancelled"
         else:
-            worker = holder_of(row[0], status, row[9], leased)
+            worker = holder_of(seq, status, range_id, leased)
             status = ItemStatus.PENDING if worker is None else ItemStatus.PROCESSING
     return ItemView(
-        row[0],
-        row[1],
-        ItemStatus(status),
-        row[3],
-        code,
-        message,
-        row[6] or 0,
-        row[7] or 0,
-        parse_instant(row[8]),
-        worker,
-        job.id,
+        seq=seq,
+        input=text,
+        status=ItemStatus(status),
+        result=result,
+        error_code=code,
+        error_message=message,
+        tries=tries or 0,
+        attempts=attempts or 0,
+        updated_at=parse_instant(at),
+        worker=worker,
+        job_id=job.id,
     )
 
 

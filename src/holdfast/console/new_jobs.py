@@ -38,6 +38,7 @@ from holdfast.engine.worker import Worker
 from holdfast.errors import NotAllowed, NotThere, Throttled, UserError
 from holdfast.model import Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
+from holdfast.reading import Reading
 
 _DRY_RUN_ROWS = 5
 _NO_JOB = 0
@@ -138,15 +139,15 @@ class NewJobs:
         pipeline = request.pipeline
         refuse_by_hand(pipeline)
         rows, of_images = await self._first_rows(choice, person)
-        options = options_of(pipeline, request.options)
-        options |= {"_images": True} if of_images else {"_table": {"names": dict(choice.columns)}}
+        table = None if of_images else {"names": dict(choice.columns)}
         job = Job(
             _NO_JOB,
             pipeline.name,
             "dry run",
             JobState.RUNNING,
             owner_id=person.name,
-            options=options,
+            options=options_of(pipeline, request.options),
+            reading=Reading(table=table, images=of_images),
         )
         await Control(self.console.store, person.name, self.log).prepare(pipeline)
         texts = [orjson.dumps(row).decode() for row in rows]

@@ -20,7 +20,6 @@ from holdfast.engine.presence import present
 from holdfast.errors import (
     ERROR_CODES,
     DatabaseGone,
-    IllegalTransition,
     LeaseLost,
     RetryClass,
     UserError,
@@ -107,7 +106,7 @@ class OperationRunner:
             job_id = hold.operation.job_ids[number]
             try:
                 hold = await self._one_job(hold, job_id, number)
-            except (IllegalTransition, UserError) as error:
+            except UserError as error:
                 # A job that no longer allows it does not keep the operation from the others.
                 if len(hold.operation.job_ids) == 1:
                     raise

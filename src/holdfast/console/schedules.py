@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.engine.control import Control
-from holdfast.engine.upkeep import next_fire
+from holdfast.engine.cron import next_fire
 from holdfast.errors import NotThere, UserError
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
+from holdfast.store import Store
 
 LONGEST_NAME = 200
 
@@ -25,9 +26,9 @@ class ScheduleRequest:
 
 
 async def set_schedule(
-    control: Control, pipeline: Pipeline, request: ScheduleRequest, clock: Clock
-) -> None:
-    """A worker that has the pipeline starts its jobs."""
+    store: Store, pipeline: Pipeline, request: ScheduleRequest, actor: str, clock: Clock
+) -> datetime:
+    """Returns when it starts its first job, if a worker for the pipeline is running."""
     name = request.name
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UserError("the schedule needs a name", "For example: nightly.")
@@ -38,10 +39,16 @@ async def set_schedule(
         )
     options = checked_options(pipeline.name, pipeline.options, request.options)
     next_at = next_fire(request.cron, request.zone, clock.now())
-    await control.set_schedule(name, pipeline.name, request.cron, request.zone, options, next_at)
+    await store.schedules.set_schedule(
+        name, pipeline.name, request.cron, request.zone, options, next_at, actor
+    )
+    return next_at
 
 
-async def remove_schedule(control: Control, name: str) -> None:
+async def remove_schedule(store: Store, name: str, actor: str) -> None:
     """The jobs that it started stay."""
-    if not await control.remove_schedule(name):
-        raise NotThere(f"there is no schedule {name!r}", "GET /api/schedules lists them.")
+    if not await store.schedules.remove_schedule(name, actor):
+        raise NotThere(
+            f"there is no schedule {name!r}",
+            "`holdfast schedule list` and GET /api/schedules list them.",
+        )

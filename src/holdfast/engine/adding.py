@@ -6,7 +6,7 @@ Applications add records in their own transaction instead; see `holdfast_client`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -20,12 +20,6 @@ from holdfast.store.enqueue import Addition
 from holdfast.store.idempotency import Key, MessageKey
 from holdfast_client.adding import Enqueued
 from holdfast_client.records import RowKey, field_key, new_items, require_time
-
-#: Options of standing jobs, for those who add records without having the pipeline: that only its
-#: consumers may, how it dedupes, which fields it reads.
-_FED_BY_CONSUMERS = "_fed_by_consumers"
-_DEDUPE = "_dedupe"
-_INPUTS = "_inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +57,11 @@ class Adding:
         """The fields that the job's pipeline reads; if it is not known here, those that it read
         when the job was opened."""
         pipeline = self.pipelines.get(job.pipeline)
-        return job.options.get(_INPUTS, ()) if pipeline is None else pipeline.inputs
+        return job.reading.inputs if pipeline is None else pipeline.inputs
 
     def lacks_key(self, job: Job) -> bool:
         """Whether the job's pipeline dedupes, by a key that is not known here."""
-        return _DEDUPE in job.options and job.pipeline not in self.pipelines
+        return job.reading.dedupe is not None and job.pipeline not in self.pipelines
 
     def _key(self, job: Job, name: str | None) -> RowKey | None:
         named = RowNames(None, self.inputs(job))
@@ -77,18 +71,6 @@ class Adding:
         if pipeline is not None and pipeline.dedupe is not None:
             return partial(_own_key, pipeline, named)
         return None
-
-
-def standing_options(pipeline: Pipeline) -> dict[str, Any]:
-    """What a standing job keeps of its pipeline."""
-    options: dict[str, Any] = {}
-    if pipeline.dedupe is not None:
-        options[_DEDUPE] = asdict(pipeline.dedupe)
-    if pipeline.fed_by_consumers:
-        options[_FED_BY_CONSUMERS] = True
-    if pipeline.inputs:
-        options[_INPUTS] = pipeline.inputs
-    return options
 
 
 def added_words(accepted: int, known: int) -> str:
@@ -104,7 +86,7 @@ def require_open(job: Job) -> None:
             f"job {job.id} {state} and accepts no records",
             f"Open a standing job: holdfast open {job.pipeline} (or FILE.py, if it is in a file)",
         )
-    if job.options.get(_FED_BY_CONSUMERS):
+    if job.reading.fed_by_consumers:
         raise UnfitState(
             f"job {job.id} accepts records only from the queues that {job.pipeline} reads",
             "Publish a message to one of them.",

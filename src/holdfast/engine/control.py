@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
-from holdfast.engine.adding import standing_options
 from holdfast.engine.planning import PipelinePlanner
 from holdfast.errors import (
     HoldfastError,
-    IllegalTransition,
     PipelineError,
     StreamOwned,
     SwitchedOff,
@@ -26,13 +24,13 @@ from holdfast.observe.tracing import note, span
 from holdfast.options import checked_options, filled_options, whole_options
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
+from holdfast.reading import Reading
 from holdfast.store import Carried, NewJob, NewStream, Store
 from holdfast.store.admission import NO_QUOTA, Quota
-from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
+from holdfast.store.chunks import FinishedItems, NamedItems
 from holdfast.store.idempotency import RequestKey
 from holdfast.store.schedules import DueSchedule
 
-T = TypeVar("T")
 _LONGEST_ERROR = 1000
 
 
@@ -119,10 +117,17 @@ class Control:
         pipeline = request.pipeline
         refuse_planning(pipeline)
         options = options_of(pipeline, request.options)
-        new = self._asked(request, {**options, **standing_options(pipeline)})
+        new = self._asked(request, options)
         queries = _queries(pipeline, options) if pipeline.discovers else []
+        reading = replace(
+            new.reading,
+            dedupe=pipeline.dedupe,
+            inputs=pipeline.inputs,
+            fed_by_consumers=pipeline.fed_by_consumers,
+        )
         return replace(
             new,
+            reading=reading,
             streams=[NewStream(source, fingerprint) for source, fingerprint in queries],
             lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
             standing=True,
@@ -137,7 +142,8 @@ class Control:
             streams=(),
             owner_id=request.owner or self._owner,
             columns=pipeline.columns,
-            options={**options, "_file": pipeline.file},
+            options=options,
+            reading=Reading(pipeline_file=pipeline.file),
             ip=request.ip,
             request=request.key,
             takes_over=request.take_over and request.by_admin,
@@ -166,7 +172,7 @@ class Control:
             forced = {"force_full": source}
             key, quota = request.key, request.quota
             return (await self.request(pipeline, forced, key=key, quota=quota)).job_ids
-        whole = await self.new_job(replace(request, options=job.given_options))
+        whole = await self.new_job(replace(request, options=job.options))
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
             raise UnfitState(
@@ -188,7 +194,7 @@ class Control:
         await self.prepare(pipeline)
         planner = PipelinePlanner(pipeline, self._owner, actor or self._owner, quota)
         try:
-            carried = await self._ordered(self._store.plans.plan(planner, request, key))
+            carried = await self._store.plans.plan(planner, request, key)
         except HoldfastError:
             raise
         except Exception as error:
@@ -201,7 +207,7 @@ class Control:
 
     async def change(self, change: Callable[[Tx], Awaitable[Planned]]) -> Any:
         """Changes an extension's own rows in one transaction, with its entries in the audit log;
-        returns the answer. Orders are for `request`."""
+        returns the answer. Orders are for `request`. Extensions do not reach the store."""
         return await self._store.plans.change(self._owner, change)
 
     async def fire_plan(
@@ -221,7 +227,7 @@ class Control:
             self._log.info("job.ordered", job_id=job_id, pipeline=name, by=planner.actor)
 
     async def pause(self, job_id: int) -> JobState:
-        state = await self._ordered(self._store.jobs.pause(job_id, self._owner))
+        state = await self._store.jobs.pause(job_id, self._owner)
         self._log.info("job.paused", job_id=job_id, by=self._owner)
         return state
 
@@ -232,13 +238,13 @@ class Control:
         max_per_source: int | None = None,
         quota: Quota = NO_QUOTA,
     ) -> JobState:
-        order = self._store.jobs.resume(job_id, self._owner, max_items, max_per_source, quota)
-        state = await self._ordered(order)
+        jobs = self._store.jobs
+        state = await jobs.resume(job_id, self._owner, max_items, max_per_source, quota)
         self._log.info("job.resumed", job_id=job_id, by=self._owner)
         return state
 
     async def cancel(self, job_id: int) -> JobState:
-        state = await self._ordered(self._store.jobs.cancel(job_id, self._owner))
+        state = await self._store.jobs.cancel(job_id, self._owner)
         self._log.info("job.cancelled", job_id=job_id, by=self._owner)
         return state
 
@@ -251,12 +257,12 @@ class Control:
             raise UserError(
                 f"{unfinished[0]} items are still open", f"Choose among {', '.join(sorted(FINAL))}."
             )
-        now = await self._store.jobs.now()
-        total = 0
+        jobs = self._store.jobs
+        now, total = await jobs.now(), 0
         for status in statuses:
             chunk: FinishedItems | None = FinishedItems(status, until=now)
             while chunk is not None:
-                step = await self._reprocess(job_id, chunk, reset_attempts)
+                step = await jobs.reprocess(job_id, chunk, self._owner, reset_attempts)
                 total, chunk = total + step.opened, step.next
         self._log.info("job.reprocessed", job_id=job_id, items=total, by=self._owner)
         return total
@@ -265,7 +271,8 @@ class Control:
         self, job_id: int, seqs: Sequence[int], reset_attempts: bool = True
     ) -> int:
         """Opens those of the items that are finished; it is an error if none is."""
-        step = await self._reprocess(job_id, NamedItems(seqs), reset_attempts)
+        named = NamedItems(seqs)
+        step = await self._store.jobs.reprocess(job_id, named, self._owner, reset_attempts)
         if not step.opened:
             name = f"item {seqs[0]}" if len(seqs) == 1 else f"these {len(seqs)} items"
             raise UnfitState(
@@ -274,26 +281,13 @@ class Control:
             )
         return step.opened
 
-    async def _reprocess(
-        self, job_id: int, chunk: NamedItems | FinishedItems, reset: bool
-    ) -> Reprocessed:
-        return await self._ordered(self._store.jobs.reprocess(job_id, chunk, self._owner, reset))
-
     async def skip_items(self, job_id: int, seqs: Sequence[int], reason: str = "") -> int:
         """Skips the items that are open and not being processed; returns how many."""
         message = reason or f"skipped by {self._owner}"
-        step = await self._ordered(
-            self._store.jobs.skip(job_id, NamedItems(seqs), self._owner, message)
-        )
+        step = await self._store.jobs.skip(job_id, NamedItems(seqs), self._owner, message)
         await self._store.outcomes.complete(job_id)
         self._log.info("job.items_skipped", job_id=job_id, items=step.skipped, by=self._owner)
         return step.skipped
-
-    async def replay(self, letter_id: int) -> None:
-        await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, True, self._owner))
-
-    async def drop(self, letter_id: int) -> None:
-        await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, False, self._owner))
 
     async def switch(self, scope: str, on: bool, reason: str) -> bool:
         changed = await self._store.jobs.switch(scope, on, self._owner, reason)
@@ -302,31 +296,6 @@ class Control:
         else:
             self._log.info("kill_switch.off", scope=scope, by=self._owner)
         return changed
-
-    async def close_gate(self, name: str, seconds: float, reason: str) -> None:
-        await self._store.gates.order(name, seconds, reason, self._owner)
-
-    async def open_gate(self, name: str) -> None:
-        await self._store.gates.order(name, 0.0, "", self._owner)
-
-    async def set_schedule(
-        self,
-        name: str,
-        pipeline: str,
-        cron: str,
-        zone: str,
-        options: Mapping[str, Any],
-        next_at: datetime,
-    ) -> None:
-        await self._store.schedules.set_schedule(
-            name, pipeline, cron, zone, options, next_at, self._owner
-        )
-
-    async def remove_schedule(self, name: str) -> bool:
-        return await self._store.schedules.remove_schedule(name, self._owner)
-
-    async def kill_switches(self) -> list[dict[str, Any]]:
-        return await self._store.reads.kill_switches()
 
     async def _create(self, job: NewJob, by_admin: bool, only_first: bool = False) -> int:
         with _names_owner(by_admin), span("job.create", pipeline=job.pipeline) as trace:
@@ -343,12 +312,6 @@ class Control:
         for gate in pipeline.gates:
             await self._store.gates.declare(gate)
 
-    async def _ordered(self, order: Awaitable[T]) -> T:
-        try:
-            return await order
-        except IllegalTransition as error:
-            raise UnfitState(str(error), "`holdfast show JOB` shows its state.") from error
-
 
 @contextmanager
 def _names_owner(by_admin: bool) -> Iterator[None]:
@@ -360,7 +323,6 @@ def _names_owner(by_admin: bool) -> Iterator[None]:
 
 
 def _over_file(new: NewJob, file: JobFile, max_per_source: int | None) -> NewJob:
-    own = {"_table": dict(file.table)} | ({"_images": True} if file.images else {})
     return replace(
         new,
         name=file.name,
@@ -368,7 +330,7 @@ def _over_file(new: NewJob, file: JobFile, max_per_source: int | None) -> NewJob
         lane=Lane.UPLOAD,
         reference=file.reference,
         input_key=file.key,
-        options={**new.options, **own},
+        reading=replace(new.reading, table=dict(file.table), images=file.images),
         file_id=file.file_id,
         files=file.files,
         drafts=file.drafts,
@@ -415,7 +377,7 @@ def refuse_consumed(pipeline: Pipeline) -> None:
 def _require_same_options(job: Job, pipeline: Pipeline, wanted: Mapping[str, Any]) -> None:
     """A job keeps its options; different ones must not be ignored silently. What is not named is
     not compared: the pipeline may have gained options since."""
-    kept = filled_options(pipeline.options, job.given_options)
+    kept = filled_options(pipeline.options, job.options)
     checked = checked_options(pipeline.name, pipeline.options, wanted)
     if not checked.items() <= kept.items():
         raise UnfitState(
@@ -434,10 +396,8 @@ def _key_of(queries: Iterable[tuple[str, str]]) -> str:
 
 
 def options_of(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's options: the given ones, checked, and the pipeline's defaults. Names with an
-    underscore are the engine's own."""
-    named = {name: value for name, value in given.items() if not name.startswith("_")}
-    return whole_options(pipeline.name, pipeline.options, named)
+    """A job's options: the given ones, checked, and the pipeline's defaults."""
+    return whole_options(pipeline.name, pipeline.options, given)
 
 
 def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, str]]:

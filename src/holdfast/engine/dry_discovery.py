@@ -58,7 +58,7 @@ class DryDiscovery:
 
     async def run(self, worker: Worker, start: Start) -> list[DrySource]:
         """Every source in turn, within the caps of the job. No gate that exists is changed."""
-        detail = {"sources": list(start.sources), **self._job.given_options}
+        detail = {"sources": list(start.sources), **self._job.options}
         await self._store.audit.add(
             self._job.owner_id, "dry_run", None, self._pipeline.name, detail
         )

@@ -43,7 +43,7 @@ def _sources(pipeline: Pipeline, job: Job) -> Sequence[str]:
     if not pipeline.discovers:
         return ()
     try:
-        return pipeline.sources(job.given_options)
+        return pipeline.sources(job.options)
     except Exception:  # the user's code; the options for discovery need not be given here
         return ()
 

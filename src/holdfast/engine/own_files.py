@@ -153,7 +153,7 @@ async def image_copy(files: FileAccess, job: Job, row: Mapping[str, Any]) -> Asy
     key, name, sha256 = row.get("key"), row.get("name"), row.get("sha256")
     entry = entry_of(row.get("entry"))
     if (
-        not job.options.get("_images")
+        not job.reading.images
         or not (isinstance(key, str) and isinstance(name, str))
         or not (isinstance(sha256, str) or entry is not None)
         or not key.startswith(UPLOADS)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from holdfast.engine.chores import Chore, begin
 from holdfast.engine.hands import REST, Hands
 from holdfast.engine.patience import patiently
 from holdfast.engine.record.discover import Discovery, LeasedStream, WalkParts
 from holdfast.engine.record.file_pages import file_pages
 from holdfast.engine.record.pages import Yielded
-from holdfast.engine.upkeep import Rested, every
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, StreamState
 from holdfast.pipeline import Pipeline
@@ -55,24 +55,24 @@ class OwnWalk:
         self._discovery = Discovery(parts, OwnFile(file), worker, slice_seconds=0.0)
         self._stopped = stopped
         self._token = ""  # of the last walk
-        hands = Hands(parts.store, worker, self._held)
-        self._compare_hands = Rested(hands.compare, parts.clock, REST)
+        self._hands = Hands(parts.store, worker, self._held)
 
     async def run(self, pipeline: Pipeline, job_id: int) -> None:
         """The worker must be registered; here it gives signs of life."""
-        beating = every(_HEARTBEAT_SECONDS, self._beat, self._parts.log, "heartbeat")
-        living = asyncio.create_task(beating)
+        living = begin(self._chores(), self._parts.clock, self._parts.log)
         try:
             with suppress(DatabaseGone):  # only once it is stopped
                 while not await self._patiently(partial(self._is_over, pipeline, job_id)):
                     await self._pause(_AGAIN_SECONDS)
         finally:
-            await end_tasks([living])
+            await end_tasks(living)
 
-    async def _beat(self) -> None:
+    def _chores(self) -> list[Chore]:
         """A lease whose answer was lost is in our name, and nobody walks: it is freed."""
-        await self._store.workers.beat(self._worker)
-        await self._compare_hands()
+        return [
+            Chore("heartbeat", _HEARTBEAT_SECONDS, partial(self._store.workers.beat, self._worker)),
+            Chore("hands", _HEARTBEAT_SECONDS, self._hands.compare, rest=REST),
+        ]
 
     def _held(self) -> set[str]:
         return {self._token} | self._store.ingest.in_flight

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from holdfast.model import Job, Lane
 from holdfast.orders import Start
 from holdfast.pipeline import Pipeline
+from holdfast.reading import Reading
 from holdfast.store import NewJob, NewStream
 from holdfast.store.admission import NO_QUOTA, Quota
 
@@ -36,7 +37,8 @@ class PipelinePlanner:
             lane=start.lane or own_lane,
             input_key=f"{';'.join(start.sources)} {start.mode}",
             columns=pipeline.columns,
-            options={**start.options, "_file": pipeline.file},
+            options=start.options,
+            reading=Reading(pipeline_file=pipeline.file, plan=start.plan),
             max_items=start.max_items,
             concludes=pipeline.concludes,
             enabled_by=pipeline.enabled_by,

@@ -10,7 +10,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Coroutine,
     Iterable,
     Mapping,
     Sequence,
@@ -24,6 +23,7 @@ from typing import Any, TypeVar
 import psutil
 
 from holdfast.clock import Clock
+from holdfast.engine.chores import Chore, begin
 from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.hands import REST, Hands
@@ -49,7 +49,8 @@ from holdfast.engine.record.places import Places
 from holdfast.engine.record.running import Look, Running, RunningParts
 from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.threads import Threads
-from holdfast.engine.upkeep import Rested, UpkeepLimits, every
+from holdfast.engine.upkeep import chores
+from holdfast.engine.upkeep.parts import UpkeepLimits
 from holdfast.engine.walks import Walks
 from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
 from holdfast.errors import DatabaseGone, NotThere
@@ -190,7 +191,7 @@ class Worker:
         if self._options.only_job is None:
             await self._patiently(partial(self._control.open_declared, self._pipelines.values()))
         self.started.set()
-        upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
+        upkeep = begin(self._chores(), self._clock, self._log, lambda: self._cpu > _BUSY)
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
             await self._work()
@@ -212,12 +213,12 @@ class Worker:
         """What a dry run of the job uses."""
         reach = self._reach(job)
         async with on_trial(self._options.files) as self._files, present(self._store, self._name):
-            keeping = asyncio.create_task(self._keep_gates())
+            keeping = begin([self._keeping_gates()], self._clock, self._log)
             facilities = self._facilities(self._pipelines[job.pipeline], job)
             try:
                 yield Context(job, 0, 1, reach.http, reach.gates, self._log, facilities)
             finally:
-                await end_tasks([keeping])
+                await end_tasks(keeping)
                 self._http.close()
                 await self._leave()
 
@@ -255,7 +256,7 @@ class Worker:
         self._look.done(found)
         if jobs or found or not self._options.until_idle or not await self._all_done():
             return Found.SOME if found else Found.NOTHING
-        await self._upkeep.tend_all()
+        await self._upkeep.tending.tend_all()
         return Found.ALL_DONE
 
     async def _claim(self) -> None:
@@ -463,23 +464,22 @@ class Worker:
 
     # Start and end.
 
-    def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
+    def _chores(self) -> list[Chore]:
         seconds = self._options.upkeep.heartbeat_seconds
-        compare = Rested(self._compare_hands, self._clock, REST)
         return [
-            every(seconds, self._heartbeat, self._log, "heartbeat"),
-            every(seconds, compare, self._log, "hands"),
-            every(_CONTROL_SECONDS, self._watch_controls, self._log, "controls"),
-            every(_WATCH_SECONDS, self._watch_timeouts, self._log, "timeouts"),
-            self._keep_gates(),
-            every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
-            every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
-            every(_PRESSURE_SECONDS, self._measure_pressure, self._log, "pressure"),
-            *self._upkeep.loops(self._clock, lambda: self._cpu > _BUSY),
+            Chore("heartbeat", seconds, self._heartbeat),
+            Chore("hands", seconds, self._compare_hands, rest=REST),
+            Chore("controls", _CONTROL_SECONDS, self._watch_controls),
+            Chore("timeouts", _WATCH_SECONDS, self._watch_timeouts),
+            self._keeping_gates(),
+            Chore("local copies", _CLEAR_SECONDS, self._clear_copies),
+            Chore("listen", _LISTEN_AGAIN_SECONDS, self._listen),
+            Chore("pressure", _PRESSURE_SECONDS, self._measure_pressure),
+            *chores(self._upkeep),
         ]
 
-    async def _keep_gates(self) -> None:
-        await every(_GATE_SECONDS, self._gates.keep, self._log, "gates")
+    def _keeping_gates(self) -> Chore:
+        return Chore("gates", _GATE_SECONDS, self._gates.keep)
 
     async def _listen(self) -> None:
         """Of new items, within milliseconds. A worker for one job looks for them instead."""

@@ -11,7 +11,8 @@ from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import GateLimits, Gates
 from holdfast.engine.retention import Retention
 from holdfast.engine.shared_robots import SharedRobots
-from holdfast.engine.upkeep import Upkeep
+from holdfast.engine.upkeep.parts import UpkeepParts
+from holdfast.engine.upkeep.tend import Tending
 from holdfast.http import HttpClient
 from holdfast.pipeline import Pipeline
 
@@ -53,11 +54,11 @@ def make_upkeep(
     control: Control,
     pipelines: Mapping[str, Pipeline],
     options: WorkerOptions,
-) -> Upkeep:
+) -> UpkeepParts:
     files = options.files.store
     deleter = Deleter(parts.store, files.delete, parts.log, files.list)
     retention = Retention(parts.store, deleter, options.policies, parts.log)
-    return Upkeep(
+    return UpkeepParts(
         parts.store,
         control,
         pipelines,
@@ -67,4 +68,5 @@ def make_upkeep(
         parts.log,
         deleter,
         retention,
+        Tending(parts.store, pipelines),
     )

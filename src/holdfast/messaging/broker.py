@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from holdfast.clock import system_random
 from holdfast.errors import BrokerGone, UserError
-from holdfast.messaging.consumer import Consumer, OwnQueue, QueuePlace
+from holdfast.messaging.consumer import Consumer, OwnQueue, ReadableQueue
 from holdfast.messaging.delivery import COUNT_HEADER
 from holdfast.messaging.link import (
     Link,
@@ -154,13 +154,15 @@ class Broker:
         """Deliveries of one of our queues, at most `prefetch` unacknowledged at once."""
         return await self.read(OwnQueue(self.topology, queue), prefetch)
 
-    async def read(self, place: QueuePlace, prefetch: int, consumers: int = 1) -> Consumer:
+    async def read(self, readable: ReadableQueue, prefetch: int, consumers: int = 1) -> Consumer:
         """The same for any queue, for each of several consumers."""
         async with self._opening_consuming:
             if not self._consuming_opened:
                 await self._consuming.open()
                 self._consuming_opened = True
-        consumer = Consumer(self._consuming, place, prefetch, self._set_aside, self._log, consumers)
+        consumer = Consumer(
+            self._consuming, readable, prefetch, self._set_aside, self._log, consumers
+        )
         self._consumers.append(consumer)
         return consumer
 

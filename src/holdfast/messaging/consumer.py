@@ -34,7 +34,7 @@ REFUSED_SECONDS = 5.0
 HandBack = Callable[[Delivery], Awaitable[None]]
 
 
-class QueuePlace(Protocol):
+class ReadableQueue(Protocol):
     """A queue that can be read: its name here and at the broker, and how it is declared."""
 
     @property
@@ -75,16 +75,16 @@ class Consumer:
     def __init__(
         self,
         link: Link,
-        place: QueuePlace,
+        readable: ReadableQueue,
         prefetch: int,
         set_aside: SetAside,
         log: FilteringBoundLogger,
         consumers: int = 1,
     ) -> None:
         self._link = link
-        self._place = place
+        self._readable = readable
         self._consumers = consumers
-        self._word = place.word
+        self._word = readable.word
         self._prefetch = prefetch
         self._set_aside = set_aside
         self._log = log
@@ -92,7 +92,7 @@ class Consumer:
         self._subscription: _Subscription | None = None
         self._stopping = asyncio.Event()
         self._stopped = False
-        self._feeder = asyncio.create_task(self._feed(), name=f"consumer of {place.word}")
+        self._feeder = asyncio.create_task(self._feed(), name=f"consumer of {readable.word}")
 
     def __aiter__(self) -> Self:
         return self
@@ -162,7 +162,7 @@ class Consumer:
 
         try:
             async with loss_is_broker_gone():
-                await self._place.declare(channel)
+                await self._readable.declare(channel)
                 await channel.set_qos(prefetch_count=self._prefetch)
                 underlay = await channel.get_underlay_channel()
                 # Sent when the queue is deleted; there is no other sign of it.
@@ -170,7 +170,7 @@ class Consumer:
                 channel.close_callbacks.add(lambda _, error: lose(error))
                 if self._stopping.is_set():  # while the connection was made again
                     return
-                queue = await channel.get_queue(self._place.name, ensure=False)
+                queue = await channel.get_queue(self._readable.name, ensure=False)
                 # On one channel: if each had its own, a message of a process that dies would go
                 # from one to the next as they close, and each time count as a delivery.
                 tags = [await queue.consume(self._take) for _ in range(self._consumers)]

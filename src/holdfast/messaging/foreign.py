@@ -5,31 +5,35 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from aio_pika.abc import AbstractChannel
 
-from holdfast.consumers import BadMessage, Incoming, QueueConsumer, Topic
+from holdfast.clock import Clock
+from holdfast.consumers import BadMessage, Incoming, QueueConsumer
 from holdfast.engine.patience import backoff, patiently
 from holdfast.errors import (
     DatabaseGone,
     FilesGone,
     GateWait,
+    NotAllowed,
     PipelineError,
     SwitchedOff,
     Throttled,
     UserError,
 )
+from holdfast.messaging.acceptance import Fill
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
+from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import Topology, is_own
-from holdfast.model import Record
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Tx
+from holdfast.store.messages import Messages
 from holdfast.tasks import end_tasks
 
 #: Tries of a message that fails unexpectedly, and the first and longest wait between them.
@@ -40,10 +44,7 @@ _LONGEST_SECONDS = 30.0
 _NOT_NOW = (FilesGone, GateWait, SwitchedOff, Throttled)
 
 #: Takes a message in one transaction, once; False if it was taken before.
-Fill = Callable[[Tx], Awaitable[Sequence[Record] | Topic | None]]
 Accept = Callable[[str | None, str, Fill], Awaitable[bool]]
-#: Sends a message to its queue again, through the outbox.
-Return = Callable[[Delivery], Awaitable[None]]
 _RETURN_SECONDS = 0.8
 _PLAIN = (str, int, float, bool)
 
@@ -86,6 +87,36 @@ class ForeignQueue:
             await queue.bind(exchange, binding.routing_key)
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignTrust:
+    """What the consumers of extensions check messages with, see `Trust`."""
+
+    trust: MessageTrust
+    clock: Clock
+
+    def __call__(
+        self,
+        message: Incoming,
+        signature: str | None,
+        owner: str | None,
+        created_at: datetime | None,
+    ) -> None:
+        try:
+            self._check(message.body, signature, owner, created_at)
+        except NotAllowed as error:
+            raise BadMessage(error.message, "NOT_ALLOWED") from None
+
+    def _check(
+        self, body: bytes, signature: str | None, owner: str | None, created_at: datetime | None
+    ) -> None:
+        self.trust.check(body, signature, owner)
+        if signature is None:
+            return
+        if created_at is None:
+            raise NotAllowed("the signed message does not say when it was created")
+        self.trust.check_age(created_at, self.clock.now())
+
+
 class ForeignConsumer:
     """Reads one queue: at most `prefetch` messages at once, each in a transaction of its own."""
 
@@ -94,12 +125,12 @@ class ForeignConsumer:
         spec: QueueConsumer,
         consumer: Consumer,
         accept: Accept,
-        send_again: Return,
+        messages: Messages,
         metrics: Metrics,
         rng: random.Random,
         log: Any,
     ) -> None:
-        self._send_again = send_again
+        self._messages = messages
         self._spec = spec
         self._consumer = consumer
         self._accept = accept
@@ -134,7 +165,9 @@ class ForeignConsumer:
             return
         with suppress(DatabaseGone, TimeoutError):
             async with asyncio.timeout(_RETURN_SECONDS):
-                await self._send_again(delivery)
+                await self._messages.return_message(
+                    delivery.message_id, delivery.queue, delivery.body, delivery.own_headers
+                )
             await delivery.ack()
 
     async def _take(self, delivery: Delivery) -> None:

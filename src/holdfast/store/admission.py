@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.errors import (
     Disabled,
@@ -18,6 +18,7 @@ from holdfast.errors import (
     UserError,
 )
 from holdfast.model import JobState, Lane
+from holdfast.reading import Reading
 from holdfast.settings import setting
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ NO_QUOTA = Quota()
 async def admit(tx: Transaction, new: NewJob) -> NewJob:
     """The job with the caps that it gets, or the reason why it cannot be made now."""
     rules = tx.rules
-    require_table(new.options)
+    require_table(new.reading)
     _refuse_backfill(rules, new.pipeline, new.lane)
     await _refuse_until_enabled(tx, new)
     await refuse_switched_off(tx, new.pipeline, [stream.source for stream in new.streams])
@@ -237,9 +238,9 @@ async def _open_items(tx: Transaction, owner_id: str) -> int:
     return int((await tx.fetch("count_open_items", {"owner_id": owner_id}))[0][0])
 
 
-def require_table(options: Mapping[str, Any]) -> None:
-    """How a job's file is read is stored with its options; anything could be written there."""
-    table = options.get("_table", {})
+def require_table(reading: Reading) -> None:
+    """Refuses what another version of the program may have stored about a job's file."""
+    table = {} if reading.table is None else reading.table
     names = table.get("names") or {} if isinstance(table, Mapping) else None
     if not isinstance(names, Mapping) or not all(isinstance(name, str) for name in names.values()):
         raise InputError(

@@ -14,6 +14,8 @@ Queries = Mapping[str, Query]
 
 #: What a batch writes: the values of one row in the query's order.
 Values = Sequence[Any]
+#: Rows of a batch, all in order or all by name.
+Batch = Sequence[Values] | Sequence[Mapping[str, Any]]
 
 
 #: Called as (verb, query) before each write and around each commit. Tests kill the process there.
@@ -55,8 +57,9 @@ class Transaction(Protocol):
         """Writes a batch with one statement; the rows' values are in the query's order."""
         ...
 
-    async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
-        """Writes a batch, as `run_many`, and returns rows."""
+    async def take_many(self, query: str, rows: Batch) -> list[Row]:
+        """Writes a batch, as `run_many`, and returns rows. For a query with `@rows`, a row may be
+        given by name."""
         ...
 
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None: ...

@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.errors import DiscoveryError, LeaseLost
 from holdfast.model import JobState, StreamState
-from holdfast.pipeline import Dedupe
+from holdfast.reading import Dedupe
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
@@ -19,7 +19,7 @@ from holdfast.store.driver import Row, Transaction
 from holdfast.store.notices import tell_workers
 from holdfast.store.rows import fields_of
 from holdfast.store.stream_history import (
-    PagePlace,
+    PageOfPass,
     add_page,
     begin_slice,
     end_slice,
@@ -308,7 +308,7 @@ def _cursor_after(
 async def _remember_cursor(
     tx: Transaction, stream: StreamLease, page: IngestPage, new_items: NewItems
 ) -> None:
-    place = PagePlace(stream.id, stream.generation, stream.pages_count + 1)
+    place = PageOfPass(stream.id, stream.generation, stream.pages_count + 1)
     if not await add_page(tx, place, page.next_cursor, new_items.consumed, new_items.count):
         raise DiscoveryError(
             f"{stream.source} returned the same cursor twice: {page.next_cursor!r}"

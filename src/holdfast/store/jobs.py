@@ -11,6 +11,7 @@ import orjson
 
 from holdfast.errors import NotThere, StreamOwned, UnfitState, UserError
 from holdfast.model import JobState, Lane
+from holdfast.reading import Reading
 from holdfast.store.admission import NO_QUOTA, Quota, admit, admit_resumed, cap_of_source
 from holdfast.store.audit import add_audit, rows_detail
 from holdfast.store.chunks import (
@@ -50,6 +51,7 @@ class NewJob:
     input_key: str | None = None
     columns: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
     max_items: int | None = None
     trace: str | None = None
     ip: str | None = None
@@ -278,6 +280,7 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "input_key": new.input_key,
         "columns": orjson.dumps(list(new.columns)).decode(),
         "options": orjson.dumps(dict(new.options)).decode(),
+        "reading": new.reading.as_json(),
         "max_items": new.max_items,
         "concludes": int(new.concludes),
         "trace": new.trace,

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import orjson
 
 from holdfast.errors import HoldfastError, SwitchedOff, Throttled, UserError
-from holdfast.model import JobState, Standing, StreamState
+from holdfast.model import JobState, StreamState, StreamStatus
 from holdfast.orders import Conclusion, Mark, Planned, Resume, Start, Unproven, Verified
 from holdfast.pipeline import Pipeline, with_defaults
 from holdfast.store.admission import admit_again
@@ -101,9 +101,9 @@ class Plans:
             await add_audit(tx, actor, act.action, None, act.subject, act.detail)
         return planned.answer
 
-    async def standings(self, pipeline: str) -> list[Standing]:
-        rows = await self._database.fetch("all_standings", {"pipeline": pipeline})
-        return [_standing(row) for row in rows]
+    async def streams(self, pipeline: str) -> list[StreamStatus]:
+        rows = await self._database.fetch("all_plan_streams", {"pipeline": pipeline})
+        return [_stream(row) for row in rows]
 
     @verb
     async def tend(self, tx: Transaction, tend: Callable[[Transaction], Awaitable[bool]]) -> bool:
@@ -114,8 +114,8 @@ class Plans:
 async def _plan(tx: Transaction, planner: Planner, request: Mapping[str, Any]) -> Planned:
     pipeline = planner.pipeline
     await tx.fetch("hold_input", {"input": f"{pipeline.name} plan"})
-    standings = partial(_standings, tx, pipeline.name)
-    return await pipeline.plan(tx, dict(request), standings, await _now(tx))
+    streams = partial(_streams, tx, pipeline.name)
+    return await pipeline.plan(tx, dict(request), streams, await _now(tx))
 
 
 async def carry_out(tx: Transaction, planner: Planner, planned: Planned) -> list[int]:
@@ -170,13 +170,13 @@ async def conclude_streams(
     """Asks the pipeline about each complete stream; False if one has to be walked further."""
     job = with_defaults(planner.pipeline, job_of((await tx.fetch("job", {"job_id": job_id}))[0]))
     complete = True
-    for row in await tx.fetch("standings_of_job", {"job_id": job_id}):
-        standing = _standing(row)
-        if standing.state is StreamState.COMPLETE:
+    for row in await tx.fetch("plan_streams_of_job", {"job_id": job_id}):
+        stream = _stream(row)
+        if stream.state is StreamState.COMPLETE:
             with _failures_of("conclude", database):
-                conclusion = await planner.pipeline.conclude(tx, job, standing)
+                conclusion = await planner.pipeline.conclude(tx, job, stream)
             with _failures_of("conclude", database, _WRONG):
-                ends = await _conclude(tx, job_id, standing.stream_id, conclusion)
+                ends = await _conclude(tx, job_id, stream.stream_id, conclusion)
             complete = ends and complete
     return complete
 
@@ -186,12 +186,12 @@ async def follow_up(tx: Transaction, job_id: int, planner: Planner, database: Da
     webhook is lost."""
     if not planner.pipeline.plans:
         return
-    for row in await tx.fetch("standings_of_job", {"job_id": job_id}):
-        standings = partial(_standings, tx, planner.pipeline.name)
-        request = {"follow": _standing(row).source}
+    for row in await tx.fetch("plan_streams_of_job", {"job_id": job_id}):
+        streams = partial(_streams, tx, planner.pipeline.name)
+        request = {"follow": _stream(row).source}
         now = await _now(tx)
         with _failures_of("plan", database):
-            planned = await planner.pipeline.plan(tx, request, standings, now)
+            planned = await planner.pipeline.plan(tx, request, streams, now)
         # Refused before anything of the job is written. The request stays marked in the stream, for
         # the next plan.
         with _failures_of("plan", database, _WRONG), suppress(SwitchedOff, Throttled):
@@ -217,21 +217,21 @@ async def _conclude(tx: Transaction, job_id: int, stream_id: int, conclusion: Co
     return False
 
 
-async def _standings(
+async def _streams(
     tx: Transaction, pipeline: str, sources: Sequence[str] | None
-) -> list[Standing]:
+) -> list[StreamStatus]:
     if sources is None:
-        rows = await tx.fetch("all_standings", {"pipeline": pipeline})
+        rows = await tx.fetch("all_plan_streams", {"pipeline": pipeline})
     else:
         named = {"pipeline": pipeline, "sources": list(sources)}
         await tx.fetch("hold_jobs_of_streams", named)
-        rows = await tx.fetch("standings", named)
-    return [_standing(row) for row in rows]
+        rows = await tx.fetch("plan_streams", named)
+    return [_stream(row) for row in rows]
 
 
-def _standing(row: Row) -> Standing:
+def _stream(row: Row) -> StreamStatus:
     fields = fields_of(row)
-    return Standing(
+    return StreamStatus(
         **fields
         | {
             "state": known(StreamState.FAILED, fields["state"]),

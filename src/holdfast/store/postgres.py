@@ -14,7 +14,7 @@ import asyncpg
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.store.admission import NO_RULES, JobRules
-from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
+from holdfast.store.driver import Batch, Conflict, Fault, Observe, Queries, Row, Transaction, Values
 from holdfast.store.queries import Query, compile_query
 from holdfast.store.sending import send_message
 
@@ -228,12 +228,13 @@ class _PostgresTransaction:
         if rows:
             await self._connection.execute(self._queries[query].sql, *zip(*rows, strict=True))
 
-    async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
+    async def take_many(self, query: str, rows: Batch) -> list[Row]:
         self._fault(self._verb, query)
         if not rows:
             return []
-        sql = self._queries[query].sql
-        written: list[Row] = await self._connection.fetch(sql, *zip(*rows, strict=True))
+        compiled = self._queries[query]
+        columns = zip(*compiled.in_order(rows), strict=True)
+        written: list[Row] = await self._connection.fetch(compiled.sql, *columns)
         return written
 
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:

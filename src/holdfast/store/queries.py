@@ -14,7 +14,8 @@ A query may use these words, which each database spells in its own way:
 @one_of(:list, t)  ... as a filter, `seq @one_of(:seqs, bigint)`: never a join, whatever the planner
                   knows of the table
 @rows(a t, b t)   the rows of a batch (`take_many`), as a table with these columns and types:
-                  numbers, texts without NUL, and null
+                  numbers, texts without NUL, and null. A row is given by these names, or as a
+                  sequence in this order
 @for_update       lock the rows read
 @for_update_of(t) lock the rows read of one table
 @skip_locked      lock the rows read, passing over those that others hold
@@ -35,10 +36,11 @@ And these on a search table s, see holdfast/text_search.py:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 from holdfast.errors import PipelineError
 from holdfast_client.queries import FOLDER as ADDING_FOLDER
@@ -120,16 +122,33 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
 }
 _HEADING = re.compile(r"^-- (name|fragment): (\w+) *\n", re.MULTILINE)
 _WORD = re.compile(r"@(\w+)")
+_ROWS = re.compile(r"@rows\(([^()]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`has_rows`: it takes the rows of a batch together (`@rows`)."""
+    """`columns`: of the rows of a batch, which it takes together (`@rows`)."""
 
     name: str
     sql: str
     parameters: tuple[str, ...]
-    has_rows: bool = False
+    columns: tuple[str, ...] = ()
+
+    def in_order(
+        self, rows: Sequence[Sequence[Any]] | Sequence[Mapping[str, Any]]
+    ) -> Sequence[Sequence[Any]]:
+        """The rows of a batch as sequences in the order of `@rows`."""
+        if not isinstance(rows[0], Mapping):
+            return cast("Sequence[Sequence[Any]]", rows)
+        named, names = cast("Sequence[Mapping[str, Any]]", rows), set(self.columns)
+        for row in named:
+            if row.keys() != names:
+                raise PipelineError(
+                    f"a row for the query {self.name} has other names than its @rows: "
+                    f"{', '.join(sorted(row.keys() ^ names))}",
+                    "Give a value for each of its columns, and no others.",
+                )
+        return [[row[column] for column in self.columns] for row in named]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +207,11 @@ def _folder_queries(
 
 @cache
 def compile_query(dialect: str, sql: str, name: str = "") -> Query:
-    has_rows = "@rows(" in sql
+    declared = _ROWS.search(sql)
+    columns = tuple(_columns(declared[1])) if declared else ()
     for pattern, spelling in _SPELLINGS[dialect]:
         sql = re.sub(pattern, spelling, sql)
-    return Query(name, *numbered(dialect, sql), has_rows)
+    return Query(name, *numbered(dialect, sql), columns)
 
 
 def _columns(declared: str) -> list[str]:

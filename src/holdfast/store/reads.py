@@ -10,6 +10,7 @@ import orjson
 
 from holdfast.errors import NotThere
 from holdfast.model import Counters, Job, JobState, Lane
+from holdfast.reading import reading_of
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
 from holdfast.store.instants import seconds_between
@@ -209,6 +210,7 @@ def job_of(row: Row) -> Job:
             "lane": known(Lane.BACKFILL, values["lane"]),
             "columns": tuple(map(str, columns)) if isinstance(columns, list) else (),
             "options": options if isinstance(options, dict) else {},
+            "reading": reading_of(values["reading"]),
             "standing": bool(values["standing"]),
             "removed": removed_of(values["removed"]),
         }

@@ -20,6 +20,7 @@ from holdfast.errors import DatabaseGone, UserError
 from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import (
     WORK_CHANNEL,
+    Batch,
     Conflict,
     Fault,
     Observe,
@@ -284,14 +285,15 @@ class _SqliteTransaction:
         sql = self._queries[query].sql
         await self._connection.call(lambda database: database.executemany(sql, rows))
 
-    async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
+    async def take_many(self, query: str, rows: Batch) -> list[Row]:
         self._fault(self._verb, query)
         if not rows:
             return []
         compiled = self._queries[query]
         sql = compiled.sql
-        if compiled.has_rows:
-            return await self._connection.execute(sql, {"batch": orjson.dumps(rows).decode()})
+        if compiled.columns:
+            batch = orjson.dumps(compiled.in_order(rows)).decode()
+            return await self._connection.execute(sql, {"batch": batch})
 
         def take(database: sqlite3.Connection) -> list[Row]:
             return [written for row in rows for written in database.execute(sql, row).fetchall()]

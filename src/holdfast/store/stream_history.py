@@ -20,7 +20,7 @@ SLICES_KEPT = 500
 _PRUNED_EVERY = 100
 
 
-class PagePlace(NamedTuple):
+class PageOfPass(NamedTuple):
     """Which page of a pass it is, from 1."""
 
     stream_id: int
@@ -29,7 +29,7 @@ class PagePlace(NamedTuple):
 
 
 async def add_page(
-    tx: Transaction, place: PagePlace, next_cursor: Any, records: int, items: int
+    tx: Transaction, place: PageOfPass, next_cursor: Any, records: int, items: int
 ) -> bool:
     """False if the cursor came before in this pass."""
     if place.number == 1 or place.number % _PRUNED_EVERY == 0:

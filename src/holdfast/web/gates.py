@@ -33,13 +33,13 @@ async def close(visit: AdminPost) -> Response:
     form = await fields(visit.request)
     name = form.get("name", "")
     minutes = whole_number(form.get("minutes"), _LONGEST_MINUTES) or _DEFAULT_MINUTES
-    control = visit.parts.control(visit.person.name)
-    await control.close_gate(name, 60.0 * minutes, reason_in(form))
+    gates, seconds = visit.parts.store.gates, 60.0 * minutes
+    await gates.order(name, seconds, reason_in(form), visit.person.name)
     return visit.go("/gates", f"{name} is closed; items that need it wait.")
 
 
 @router.post("/open")
 async def open_gate(visit: AdminPost) -> Response:
     name = (await fields(visit.request)).get("name", "")
-    await visit.parts.control(visit.person.name).open_gate(name)
+    await visit.parts.store.gates.order(name, 0.0, "", visit.person.name)
     return visit.go("/gates", f"{name} is open again.")

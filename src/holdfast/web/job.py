@@ -49,6 +49,7 @@ class JobVisit:
         groups = (await api.errors(self.job, self.visit.parts)).errors
         return {
             "job": self.shape,
+            "fed_by_consumers": self.job.reading.fed_by_consumers,
             "why": self.why,
             "groups": groups,
             "estimated": not all(group.exact for group in groups),

@@ -28,12 +28,12 @@ async def put(visit: AdminPost) -> Response:
     options = parse_options(form.get("options", ""))
     request = ScheduleRequest(name, form.get("cron", ""), form.get("zone") or "UTC", options)
     pipeline = parts.new_jobs.pipeline(form.get("pipeline", ""))
-    await set_schedule(parts.control(visit.person.name), pipeline, request, parts.clock)
+    await set_schedule(parts.store, pipeline, request, visit.person.name, parts.clock)
     return visit.go("/schedules", f"Schedule {name} saved.")
 
 
 @router.post("/remove")
 async def remove(visit: AdminPost) -> Response:
     name = (await fields(visit.request)).get("name", "")
-    await remove_schedule(visit.parts.control(visit.person.name), name)
+    await remove_schedule(visit.parts.store, name, visit.person.name)
     return visit.go("/schedules", f"Schedule {name} removed; the jobs it started remain.")

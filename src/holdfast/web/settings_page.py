@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from holdfast.api import flags, kill_switches, users
 from holdfast.api.identity import require_session
 from holdfast.console.accounts import Role
-from holdfast.console.kill_switches import check_scope
+from holdfast.console.kill_switches import switch
 from holdfast.web.context import Visit, Visitor
 from holdfast.web.forms import AdminPost, fields, reason_in
 
@@ -40,8 +40,7 @@ async def set_flag(name: str, visit: AdminPost) -> Response:
 async def set_switch(visit: AdminPost) -> Response:
     form = await fields(visit.request)
     scope, on = form.get("scope", ""), form.get("on") == "1"
-    check_scope(scope)
-    changed = await visit.parts.control(visit.person.name).switch(scope, on, reason_in(form))
+    changed = await switch(visit.parts.control(visit.person.name), scope, on, reason_in(form))
     if not changed:
         state = "on" if on else "off"
         return visit.go("/settings#switches", f"Kill switch {scope} was already {state}.")

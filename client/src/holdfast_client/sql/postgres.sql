@@ -7,7 +7,7 @@ from   enqueue_records(:pipeline, :owner, :topic, cast(cast(:inputs as text) as 
 
 -- name: standing_jobs
 -- The standing jobs of a pipeline for a topic: of one owner, or of any.
-select id, cast(options as text), owner_id
+select id, cast(reading as text), owner_id
 from   jobs
 where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
        and (:owner = '' or owner_id = :owner) and topic = :topic

@@ -20,6 +20,7 @@ from holdfast.cli.opening import (
 )
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
+from holdfast.model import Json
 from holdfast.tables.files import TableFile, open_table
 from holdfast_catalog import loading
 from holdfast_catalog.normalising.money import currency_named
@@ -97,7 +98,7 @@ def _require_products(loaded: loading.Loaded, table: TableFile) -> None:
         )
 
 
-async def _save(tx: Any, rows: list[tuple[Any, ...]]) -> None:
+async def _save(tx: Any, rows: list[Json]) -> None:
     if rows:
         await loading.save(tx, rows)
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from holdfast.columns import BAD_ROW, column_mapping, mapped_row
+from holdfast.model import Json
 from holdfast.pipeline import Tx
 from holdfast.tables.files import TableFile
 from holdfast_catalog.normalising.product import INPUTS, Product, product_of
@@ -31,11 +32,11 @@ class Loaded:
 
 def batches(
     file: TableFile, source: str, trusted: bool, currency: str, loaded: Loaded
-) -> Iterator[list[tuple[Any, ...]]]:
+) -> Iterator[list[Json]]:
     """Rows for catalog_save_products; each reference once in a batch."""
     mapping = column_mapping(file.detected.columns, CATALOG_INPUTS)
     for page in file.pages(0, lambda: _BATCH_ROWS, _BATCH_BYTES):
-        rows: dict[str, tuple[Any, ...]] = {}
+        rows: dict[str, Json] = {}
         for text in page.inputs:
             row = orjson.loads(text)
             if BAD_ROW in row:
@@ -51,7 +52,7 @@ def batches(
             return
 
 
-async def save(tx: Tx, rows: Sequence[tuple[Any, ...]]) -> None:
+async def save(tx: Tx, rows: Sequence[Json]) -> None:
     ids = [row[0] for row in await tx.take_many("catalog_save_products", rows)]
     await tx.take("catalog_unindex", {"ids": ids})
     await tx.take("catalog_index", {"ids": ids})
@@ -81,24 +82,21 @@ def reference_of(product: Product) -> str:
     return product.gtin or product.sku or model or compact(product.text)[:500]
 
 
-def row_of(
-    product: Product, source: str, reference: str, trusted: bool, url: Any
-) -> tuple[Any, ...]:
-    return (
-        source,
-        reference,
-        product.label,
-        product.brand,
-        product.model,
-        compact(product.model),
-        product.gtin,
-        product.sku,
-        product.price_minor,
-        product.currency,
-        str(url or ""),
-        _STATES.get(product.condition, product.condition),
-        int(trusted),
-        " ".join(
-            dict.fromkeys([*words_of(product.text), *map(compact, joined_words(product.text))])
-        ),
-    )
+def row_of(product: Product, source: str, reference: str, trusted: bool, url: Any) -> Json:
+    words = [*words_of(product.text), *map(compact, joined_words(product.text))]
+    return {
+        "source": source,
+        "reference": reference,
+        "title": product.label,
+        "brand": product.brand,
+        "model": product.model,
+        "model_key": compact(product.model),
+        "gtin": product.gtin,
+        "sku": product.sku,
+        "price_minor": product.price_minor,
+        "currency": product.currency,
+        "url": str(url or ""),
+        "condition": _STATES.get(product.condition, product.condition),
+        "trusted": int(trusted),
+        "words": " ".join(dict.fromkeys(words)),
+    }

@@ -91,7 +91,7 @@ class Catalog(Pipeline):
         super().__init__()
 
     async def process(self, row: Json, ctx: Context) -> Done:
-        if ctx.job.options.get("_images"):
+        if ctx.job.reading.images:
             return await self._photo(row, ctx)
         if repeats_header(row):
             raise Skip("the row repeats the names of the columns")
@@ -186,7 +186,7 @@ class Catalog(Pipeline):
         await saving.save(tx, settled)
 
     async def ruling(self, tx: Tx, ruled: Ruled) -> Mapping[str, Any] | None:
-        named = currency_named(str(ruled.job.given_options.get("currency", "")))
+        named = currency_named(str(ruled.job.options.get("currency", "")))
         return rulings.changes(ruled, named or self._options.currency)
 
 

@@ -30,11 +30,11 @@ def changes(ruled: Ruled, currency: str) -> Mapping[str, Any] | None:
 
 def _product(ruled: Ruled, currency: str) -> Product:
     """What the row names. A photograph names nothing: its category is that of what was found."""
-    if "_images" in ruled.job.options:
+    if ruled.job.reading.images:
         product = product_of({"item_description": ruled.row.get("name")}, currency)
         known = (ruled.result or {}).get("Dep. Cat")
         return replace(product, category=known) if known else product
-    named = RowNames(None if ruled.job.standing else ruled.job.column_names, INPUTS)
+    named = RowNames(None if ruled.job.standing else ruled.job.reading.column_names, INPUTS)
     return product_of(named(dict(ruled.row)), currency)
 
 
@@ -68,7 +68,7 @@ def _chosen(ruled: Ruled, product: Product) -> Json:
             "Type the converted price instead.",
         )
     described: Json = {}
-    if "_images" in ruled.job.options:
+    if ruled.job.reading.images:
         product = replace(product, category="", item_description=candidate["title"])
         described = {"Description": product.label}
     return {

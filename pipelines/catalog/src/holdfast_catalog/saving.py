@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from holdfast.model import Json
 from holdfast.pipeline import Settled, Tx
 from holdfast_catalog.offers import SearchEvent
 from holdfast_catalog.photos.likeness import bands_of
@@ -47,16 +48,16 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
         await tx.take_many("catalog_save_photo_bands", bands)
 
 
-def _row(job_id: int, seq: int, event: SearchEvent) -> tuple[int | float | str | None, ...]:
-    return (
-        job_id,
-        seq,
-        event.attempt,
-        event.provider,
-        event.strategy,
-        event.query[:_LONGEST_QUERY],
-        int(event.success),
-        event.results,
-        event.seconds,
-        event.error,
-    )
+def _row(job_id: int, seq: int, event: SearchEvent) -> Json:
+    return {
+        "job_id": job_id,
+        "seq": seq,
+        "attempt": event.attempt,
+        "provider": event.provider,
+        "strategy": event.strategy,
+        "query": event.query[:_LONGEST_QUERY],
+        "success": int(event.success),
+        "results": event.results,
+        "seconds": event.seconds,
+        "error": event.error,
+    }

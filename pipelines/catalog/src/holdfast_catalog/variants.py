@@ -355,8 +355,8 @@ def _other_words(
     single = ["single"] if "single" in offered.tokens else []
     if any(map(exclusive_group, missing)):
         yield from _exclusive(missing, _not_called(wanted, more) + single)
-    codes = {_form_of_code(word): word for word in more if _is_code(word)}
-    for word in sorted(filter(_is_code, missing)):
+    codes = {_form_of_code(word): word for word in more if _is_letter_code(word)}
+    for word in sorted(filter(_is_letter_code, missing)):
         other = codes.get(_form_of_code(word))
         if other and not _begins(word, more):
             kind = "other_letter" if _form_of_code(word) else "other_letters"
@@ -394,7 +394,7 @@ def _begins(word: str, others: Iterable[str]) -> bool:
 
 
 @lru_cache(maxsize=_CACHED)
-def _is_code(word: str) -> bool:
+def _is_letter_code(word: str) -> bool:
     """As in AA, EF or size B."""
     if unit_of(word) or is_remark(word):
         return False

@@ -1,9 +1,8 @@
 """The message type `entity.match`: another program asks for a match.
 
-Ours has a row:       {"header": {"type": "entity.match", "version": 1},
-                       "body": {"project_id": 3, "row": {"name": "Douglas Adams"}}}
-Document 002's names  {"header": {…, "version": "1.0"}, "body": {"project_id": 3, "task_id": 17, …}}
-a task:
+With a row:    {"header": {"type": "entity.match", "version": 1},
+                "body": {"project_id": 3, "row": {"name": "Douglas Adams"}}}
+With a task:   {"header": {…, "version": "1.0"}, "body": {"project_id": 3, "task_id": 17, …}}
 
 The row, or the entry of a task that failed, is added to the standing job of the project and
 matched by the rules of the project. A task that has a result or a decision is left alone, and one
@@ -33,7 +32,7 @@ from holdfast.errors import BadEnvelope
 from holdfast.model import Json, Record
 from holdfast.pipeline import Tx
 from holdfast_linker.entries import ColumnMapping
-from holdfast_linker.envelope import TYPE, is_document_form, to_envelope
+from holdfast_linker.envelope import TYPE, is_task_form, to_envelope
 from holdfast_linker.guessing import guess_mapping
 from holdfast_linker.options import mapping_text
 from holdfast_linker.projects import Project, topic_of
@@ -55,7 +54,7 @@ class Taking:
         content = message.json()
         if not isinstance(content, dict):
             raise BadMessage("the message is not an object", "MALFORMED")
-        if is_document_form(content):
+        if is_task_form(content):
             try:
                 body = to_envelope(content)["body"]
             except BadEnvelope as bad:

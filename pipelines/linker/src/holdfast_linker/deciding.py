@@ -44,7 +44,7 @@ async def _provider(tx: Tx, ruled: Ruled, task: Row) -> str:
     """The project's: a standing job has entries of several."""
     for project in await tx.fetch("linker_project", {"id": task["project_id"] or 0}):
         return str(project["provider"])
-    return rules_of(ruled.job.given_options).provider
+    return rules_of(ruled.job.options).provider
 
 
 async def _accept(tx: Tx, ruled: Ruled, key: dict[str, Any], provider: str) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
-"""Document 002's messages, as our envelope has them.
+"""Messages that name a task, as our envelope has them.
 
-There, `version` is "1.0", `job_id` is the producer's own correlation id and tracing is a pair of
-ids; here, `version` is a number, `job_id` is ours, and tracing is a W3C traceparent. Pure; what is
-wrong is a BadEnvelope, so that the message is set aside with its reason.
+In them, `version` is "1.0", `job_id` is the producer's own correlation id and tracing is a pair of
+ids; in ours, `version` is a number, `job_id` is ours, and tracing is a W3C traceparent. Pure; what
+is wrong is a BadEnvelope, so that the message is set aside with its reason.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NAMESPACE = uuid.UUID("6f2d3c0e-5c1b-5f0a-9d5e-0e2f7b8a9c11")
 _LARGEST_ID = 2**63 - 1
 
 
-def is_document_form(message: Mapping[str, Any]) -> bool:
-    """Whether a message is written in document 002's form, right or wrong."""
+def is_task_form(message: Mapping[str, Any]) -> bool:
+    """Whether a message is of the form that names a task, right or wrong."""
     header = message.get("header")
     return isinstance(header, Mapping) and isinstance(header.get("version"), str)
 
 
 def to_envelope(message: Mapping[str, Any]) -> Json:
-    """Our envelope for a message in the document's form.
+    """Returns our envelope for a message that names a task.
 
     The same message gives the same message id, so that a second delivery is recognized; a new
     attempt of the producer is another message.

@@ -19,7 +19,7 @@ _HIGHEST = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReviewPosition:
     """A task's place in the order of review."""
 
     score: float = _HIGHEST
@@ -81,7 +81,7 @@ class LinkerReads:
         return [(row["key"], row["entries"]) for row in rows]
 
     async def tasks(
-        self, project_id: int, wanted: TaskFilter, after: Place, limit: int
+        self, project_id: int, wanted: TaskFilter, after: ReviewPosition, limit: int
     ) -> list[Json]:
         params = {
             "project_id": project_id,
@@ -115,9 +115,9 @@ class LinkerReads:
         return [row["seq"] for row in await self._fetch("linker_rematchable", params)]
 
 
-def place_of(task: Json) -> Place:
+def position_of(task: Json) -> ReviewPosition:
     score = task["score"]
-    return Place(-1.0 if score is None else score, task["job_id"], task["seq"])
+    return ReviewPosition(-1.0 if score is None else score, task["job_id"], task["seq"])
 
 
 def _task(row: Row) -> Json:

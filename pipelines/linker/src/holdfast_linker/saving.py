@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.model import ItemStatus, Job
+from holdfast.model import ItemStatus, Job, Json
 from holdfast.pipeline import Settled, Tx
 from holdfast_linker.entries import Entry, read_entry
 from holdfast_linker.guessing import guess_mapping
@@ -34,7 +34,7 @@ class Matched:
 
 
 def rules_for(job: Job, row: Mapping[str, Any]) -> Rules:
-    return rules_of({**job.given_options, **(row[OF_MESSAGE] if is_of_message(job, row) else {})})
+    return rules_of({**job.options, **(row[OF_MESSAGE] if is_of_message(job, row) else {})})
 
 
 def is_of_message(job: Job, row: Mapping[str, Any]) -> bool:
@@ -120,7 +120,7 @@ async def _project_id(tx: Tx, job: Job, rules: Rules) -> int | None:
 
 def _task(
     item: Settled, rules: Rules, project_id: int | None, rejected: set[tuple[int, str]]
-) -> tuple[Any, ...]:
+) -> Json:
     if item.status is ItemStatus.DONE:
         entry, ranking = item.effects.entry, item.effects.ranking
         state, reason = str(state_of(ranking)), ranking.reason
@@ -131,11 +131,19 @@ def _task(
         entry, state, score, linked = entry_of(item.row, rules, item.seq), "failed", None, None
         reason = f"{item.code}: {item.message}" if item.code else item.message or str(item.status)
     name = entry.name or next(iter(entry.names), "")
-    form = orjson.dumps(entry_form(entry)).decode()
-    return (
-        item.job.id, item.seq, project_id, entry.key, name, fold(name), state, score, linked, form,
-        reason,
-    )  # fmt: skip
+    return {
+        "job_id": item.job.id,
+        "seq": item.seq,
+        "project_id": project_id,
+        "key": entry.key,
+        "name": name,
+        "folded": fold(name),
+        "state": state,
+        "score": score,
+        "item": linked,
+        "entry": orjson.dumps(entry_form(entry)).decode(),
+        "reason": reason,
+    }
 
 
 async def _save_candidates(
@@ -145,7 +153,7 @@ async def _save_candidates(
         return
     job_id, seqs = settled[0].job.id, [item.seq for item in settled]
     await tx.take("linker_drop_suggestions", {"job_id": job_id, "seqs": seqs})
-    rows = []
+    rows: list[Json] = []
     for item in settled:
         if item.effects is None:
             continue
@@ -154,27 +162,30 @@ async def _save_candidates(
             accepted = scored is ranking.accepted
             status = CandidateStatus.ACCEPTED if accepted else CandidateStatus.SUGGESTED
             rows.append(
-                (job_id, item.seq, *_candidate(scored, rules, project_id, position), status)
+                {
+                    "job_id": job_id,
+                    "seq": item.seq,
+                    "project_id": project_id,
+                    "position": position,
+                    "status": str(status),
+                    **_candidate(scored, rules),
+                }
             )
     if rows:
-        await tx.take_many("linker_save_candidates", [(*row[:-1], str(row[-1])) for row in rows])
+        await tx.take_many("linker_save_candidates", rows)
 
 
-def _candidate(
-    scored: ScoredCandidate, rules: Rules, project_id: int | None, position: int
-) -> tuple[Any, ...]:
+def _candidate(scored: ScoredCandidate, rules: Rules) -> Json:
     candidate = scored.candidate
     matched = [f for f in scored.matched(rules.thresholds) if f not in (NAME, TYPE)]
-    return (
-        candidate.id,
-        project_id,
-        position,
-        candidate.label,
-        candidate.description,
-        scored.score,
-        orjson.dumps([field_form(field) for field in scored.fields]).decode(),
-        orjson.dumps(matched).decode(),
-    )
+    return {
+        "item": candidate.id,
+        "label": candidate.label,
+        "description": candidate.description,
+        "score": scored.score,
+        "fields": orjson.dumps([field_form(field) for field in scored.fields]).decode(),
+        "matched": orjson.dumps(matched).decode(),
+    }
 
 
 async def _save_entities(tx: Tx, settled: Sequence[Settled], rules: Rules) -> None:

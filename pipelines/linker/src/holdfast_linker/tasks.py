@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def task_id(job_id: int, seq: int) -> int:
-    """One number for a task, as document 002's messages name it."""
+    """Returns one number for a task, by which messages name it."""
     return job_id << 32 | seq
 
 

@@ -1,4 +1,4 @@
-"""What a request leads to for one collection. Pure: from its streams' standings to a decision.
+"""What a request leads to for one collection. Pure: from its streams' streams to a decision.
 
 | state of the collection                        | decision                                        |
 |------------------------------------------------|-------------------------------------------------|
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from holdfast.model import JobState, Standing
+from holdfast.model import JobState, StreamStatus
 from holdfast_meetings.options import Mode
 
 
@@ -34,15 +34,15 @@ class Action(StrEnum):
 class Decision:
     action: Action
     why: str
-    standing: Standing | None = None  # of the stream that is resumed or marked
+    stream: StreamStatus | None = None  # of the stream that is resumed or marked
     rerun: bool = False  # an incremental pass has to follow
     complete: bool = False  # a full pass was completed at some time
     proven_at: datetime | None = None  # the last time an inventory accounted for every row
 
 
-def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> Decision:
-    """`standings` are those of the collection; without `wanted`, the table decides the mode."""
-    by_mode = {standing.mode: standing for standing in standings}
+def decide(streams: Sequence[StreamStatus], wanted: Mode | None, force: bool) -> Decision:
+    """`streams` are those of the collection; without `wanted`, the table decides the mode."""
+    by_mode = {stream.mode: stream for stream in streams}
     full, incremental = by_mode.get(Mode.FULL), by_mode.get(Mode.INCREMENTAL)
     live = next(
         (stream for stream in (full, incremental) if stream is not None and stream.live), None
@@ -65,14 +65,14 @@ def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> D
     return _incremental(full, incremental, "its full pass is complete")
 
 
-def _mark(live: Standing, full: Standing | None, force: bool) -> Decision:
+def _mark(live: StreamStatus, full: StreamStatus | None, force: bool) -> Decision:
     why = f"job {live.job_id} ({live.mode}) is {live.job_state}"
     if force and full is not None:
         return Decision(Action.MARK_FULL, why, full)
     return Decision(Action.MARK_RERUN, why, live)
 
 
-def _incremental(full: Standing | None, incremental: Standing | None, why: str) -> Decision:
+def _incremental(full: StreamStatus | None, incremental: StreamStatus | None, why: str) -> Decision:
     if incremental is not None and incremental.job_state is JobState.FAILED:
         return Decision(Action.RESUME, "its incremental pass failed", incremental, rerun=True)
     complete = full is not None and full.full_completed_at is not None

@@ -11,10 +11,10 @@ from urllib.parse import quote
 import orjson
 
 from holdfast.errors import Category, ErrorCode, RetryClass
-from holdfast.model import Job, Json, Lane, Page, Standing
+from holdfast.model import Job, Json, Lane, Page, StreamStatus
 from holdfast.options import Option
 from holdfast.orders import Conclusion, Planned
-from holdfast.pipeline import Context, Done, Pipeline, Settled, Standings, Tx
+from holdfast.pipeline import Context, Done, Pipeline, Settled, StreamStatuses, Tx
 from holdfast_meetings import saving, searching
 from holdfast_meetings.datasette import SiteTable
 from holdfast_meetings.documents import KnownDocuments
@@ -78,7 +78,7 @@ class Meetings(Pipeline):
 
     async def process(self, row: Json, ctx: Context) -> Done:
         draft = draft_of(row)
-        return Done(draft.place._asdict(), effects=draft)
+        return Done(draft.position._asdict(), effects=draft)
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         await saving.save(tx, settled, self._documents)
@@ -86,11 +86,11 @@ class Meetings(Pipeline):
     async def note(self, tx: Tx, job: Job, notes: Any, taken: int) -> None:
         await note_inventory(tx, job, notes)
 
-    async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
-        return await Planner(tx, standings, now, self._options).plan(request)
+    async def plan(self, tx: Tx, request: Json, streams: StreamStatuses, now: datetime) -> Planned:
+        return await Planner(tx, streams, now, self._options).plan(request)
 
-    async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
-        return await Verifier(tx, job, standing, self._options).conclude()
+    async def conclude(self, tx: Tx, job: Job, stream: StreamStatus) -> Conclusion:
+        return await Verifier(tx, job, stream, self._options).conclude()
 
     async def tend(self, tx: Tx) -> bool:
         return await searching.PAGES.index_some(tx)

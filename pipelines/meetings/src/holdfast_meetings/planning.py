@@ -20,9 +20,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from holdfast.errors import UserError
-from holdfast.model import Json, Standing
+from holdfast.model import Json, StreamStatus
 from holdfast.orders import Act, Mark, Order, Planned, Resume, Start
-from holdfast.pipeline import Standings, Tx
+from holdfast.pipeline import StreamStatuses, Tx
 from holdfast_meetings.deciding import Action, Decision, decide
 from holdfast_meetings.municipalities import (
     FIELDS,
@@ -46,11 +46,11 @@ _PROOF_AGE = timedelta(days=7)  # if the last inventory is older, an incremental
 
 class Planner:
     def __init__(
-        self, tx: Tx, standings: Standings, now: datetime, options: MeetingsOptions
+        self, tx: Tx, streams: StreamStatuses, now: datetime, options: MeetingsOptions
     ) -> None:
         self._tx = tx
         self._reads = MeetingsReads(tx.fetch)
-        self._standings = standings
+        self._streams = streams
         self._now = now
         self._options = options
 
@@ -87,9 +87,9 @@ class Planner:
         known = await self._known(given["subdomain"])
         changed = await self._write(known, given)
         sources = [source_of(known.subdomain, kind) for kind in DocumentType]
-        moved = await self._standings(sources) if changed.url != known.url else ()
-        full = [standing for standing in moved if standing.mode == Mode.FULL]
-        marks = [Mark(standing.stream_id, force_full=True) for standing in full]
+        moved = await self._streams(sources) if changed.url != known.url else ()
+        full = [stream for stream in moved if stream.mode == Mode.FULL]
+        marks = [Mark(stream.stream_id, force_full=True) for stream in full]
         return Planned(marks, changed, _acts(known, changed))
 
     async def _webhook(self, given: Mapping[str, Any]) -> Planned:
@@ -139,14 +139,14 @@ class Planner:
 
     async def _follow(self, source: str) -> Planned:
         """What was requested while the job was running."""
-        standings = await self._standings([source])
-        if not any(standing.force_full or standing.rerun_requested for standing in standings):
+        streams = await self._streams([source])
+        if not any(stream.force_full or stream.rerun_requested for stream in streams):
             return Planned()
         subdomain, document_type = split_source(source)
         municipality = await self._reads.municipality(subdomain)
         if municipality is None:
             return Planned()
-        decision = decide(standings, None, False)
+        decision = decide(streams, None, False)
         return Planned(self._orders([(municipality, document_type, decision)], reported=True))
 
     async def _schedule(self, request: Json) -> Planned:
@@ -169,25 +169,23 @@ class Planner:
             for municipality in municipalities
             for document_type in types
         }
-        standings = await self._standings_of(list(collections))
+        streams = await self._streams_of(list(collections))
         return [
-            (*collection, decide(standings.get(source, ()), wanted, force))
+            (*collection, decide(streams.get(source, ()), wanted, force))
             for source, collection in collections.items()
         ]
 
-    async def _standings_of(self, sources: Sequence[str]) -> dict[str, list[Standing]]:
+    async def _streams_of(self, sources: Sequence[str]) -> dict[str, list[StreamStatus]]:
         """Many are read without a lock first: only a live job can end before the plan is
         committed, and most are not live."""
         many = len(sources) > 2
-        standings = _by_source(await self._standings(None if many else sources))
+        streams = _by_source(await self._streams(None if many else sources))
         live = [
-            source
-            for source in sources
-            if any(standing.live for standing in standings.get(source, ()))
+            source for source in sources if any(stream.live for stream in streams.get(source, ()))
         ]
         if many and live:
-            standings |= _by_source(await self._standings(live))
-        return standings
+            streams |= _by_source(await self._streams(live))
+        return streams
 
     def _orders(
         self,
@@ -205,12 +203,12 @@ class Planner:
         decision: Decision,
         reported: bool,
     ) -> list[Order]:
-        if decision.standing is None:
+        if decision.stream is None:
             return [self._start(municipality, document_type, decision, reported)]
-        stream_id = decision.standing.stream_id
+        stream_id = decision.stream.stream_id
         orders: list[Order] = []
         if decision.action is Action.RESUME:
-            orders.append(Resume(decision.standing.job_id))
+            orders.append(Resume(decision.stream.job_id))
         force_full = decision.action is Action.MARK_FULL
         rerun = decision.action is Action.MARK_RERUN or decision.rerun
         if force_full or rerun:
@@ -260,10 +258,10 @@ def _acts(known: Municipality | None, written: Municipality) -> list[Act]:
     return [Act("municipality.changed", written.subdomain, detail)] if detail else []
 
 
-def _by_source(standings: Sequence[Standing]) -> dict[str, list[Standing]]:
-    by_source: dict[str, list[Standing]] = {}
-    for standing in standings:
-        by_source.setdefault(standing.source, []).append(standing)
+def _by_source(streams: Sequence[StreamStatus]) -> dict[str, list[StreamStatus]]:
+    by_source: dict[str, list[StreamStatus]] = {}
+    for stream in streams:
+        by_source.setdefault(stream.source, []).append(stream)
     return by_source
 
 

@@ -28,7 +28,7 @@ REJECTS = {
 }
 
 
-class Place(NamedTuple):
+class PagePosition(NamedTuple):
     """The position of a page in its collection. This is its identity, whatever its upstream id."""
 
     meeting: str
@@ -51,7 +51,7 @@ class Draft(NamedTuple):
     """A page as it will be stored, made before the transaction that stores it."""
 
     upstream_id: str
-    place: Place
+    position: PagePosition
     content: Content
     hash: str
 
@@ -59,13 +59,15 @@ class Draft(NamedTuple):
 def draft_of(row: Json) -> Draft:
     """Raises Failed with the reason if the row cannot be a page."""
     check_text(row)
-    place, content = place_of(row), content_of(row)
-    return Draft(row["id"], place, content, content.hash)
+    position, content = position_of(row), content_of(row)
+    return Draft(row["id"], position, content, content.hash)
 
 
-def place_of(row: Json) -> Place:
-    """Raises Failed with the reason if the row has no valid place."""
-    return Place(_meeting(row.get("meeting")), _day(row.get("date")), _number(row.get("page")))
+def position_of(row: Json) -> PagePosition:
+    """Raises Failed with the reason if the row has no valid position."""
+    return PagePosition(
+        _meeting(row.get("meeting")), _day(row.get("date")), _number(row.get("page"))
+    )
 
 
 def content_of(row: Json) -> Content:

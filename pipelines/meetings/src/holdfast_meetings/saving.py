@@ -1,11 +1,11 @@
 """Writes pages and their documents, in the transaction that settles their rows.
 
-A page is identified by its place: collection, meeting, date and number. The upstream id is a hash
-of its content, so a page that the site scanned again has a new one. Which row a page shows:
+A page is identified by its position: collection, meeting, date and number. The upstream id is a
+hash of its content, so a page that the site scanned again has a new one. Which row a page shows:
 
-- the first row for its place;
+- the first row for its position;
 - a row with another id from a later job replaces it, and the old content becomes history;
-- of two rows for one place in the same job, the one with the greater id, whatever their order;
+- of two rows for one position in the same job, the one with the greater id, whatever their order;
   the other is stored as a duplicate, and later jobs ignore it.
 """
 
@@ -26,7 +26,7 @@ from holdfast_meetings.documents import (
     Witness,
 )
 from holdfast_meetings.options import Collection
-from holdfast_meetings.rows import Content, Place
+from holdfast_meetings.rows import Content, PagePosition
 
 SUPERSEDED, DUPLICATE = "SUPERSEDED", "DUPLICATE"
 _Key = tuple[int, int]  # document, number
@@ -39,7 +39,7 @@ class _Row(NamedTuple):
 
     upstream_id: str
     seq: int
-    place: Place
+    position: PagePosition
     content: Content
     hash: str
 
@@ -86,8 +86,8 @@ async def save(tx: Tx, settled: Sequence[Settled], known: KnownDocuments) -> Non
 
 
 def _row(item: Settled) -> _Row:
-    upstream_id, place, content, content_hash = item.effects
-    return _Row(upstream_id, item.seq, place, content, content_hash)
+    upstream_id, position, content, content_hash = item.effects
+    return _Row(upstream_id, item.seq, position, content, content_hash)
 
 
 class Saving:
@@ -116,7 +116,7 @@ class Saving:
         documents = await self._documents(rows)
         by_key: dict[_Key, list[_Row]] = {}
         for row in self._latest(rows):
-            meeting, day, number = row.place
+            meeting, day, number = row.position
             by_key.setdefault((documents[meeting, day].id, number), []).append(row)
         known = await self._find(by_key)
         new = {key: max(group) for key, group in by_key.items() if key not in known}
@@ -154,7 +154,7 @@ class Saving:
         """A walk reads the rows of these months twice; the last one is the current one."""
         if len({row.upstream_id for row in rows}) == len(rows):
             return list(rows)
-        latest = {(row.upstream_id, row.place): row for row in sorted(rows)}
+        latest = {(row.upstream_id, row.position): row for row in sorted(rows)}
         self._counts.pages_unchanged += len(rows) - len(latest)
         return list(latest.values())
 
@@ -166,7 +166,7 @@ class Saving:
     async def _documents(self, rows: Sequence[_Row]) -> Mapping[DocumentKey, Document]:
         await self._check_known()
         known = self._known.of(self._collection)
-        wanted = {row.place[:2] for row in rows}
+        wanted = {row.position[:2] for row in rows}
         documents = {key: known[key] for key in wanted if key in known}
         unknown = [(*self._collection, *key) for key in sorted(wanted - documents.keys())]
         documents |= await self._look_up("meetings_find_documents", unknown)
@@ -288,16 +288,18 @@ class Saving:
                     later.append(change)
             await self._replace_pages(list(now.values()))
             changes.replaced = later
+        municipality_id, document_type = self._collection
         versions = [
-            (
-                *self._collection,
-                row.upstream_id,
-                page.id,
-                DUPLICATE,
-                row.hash,
-                *row.content,
-                self._job_id,
-            )
+            {
+                "municipality_id": municipality_id,
+                "document_type": document_type,
+                "upstream_id": row.upstream_id,
+                "page_id": page.id,
+                "state": DUPLICATE,
+                "content_hash": row.hash,
+                **row.content._asdict(),
+                "job_id": self._job_id,
+            }
             for page, row in changes.duplicates
         ]
         await self._tx.take_many("meetings_add_versions", versions)
@@ -313,7 +315,13 @@ class Saving:
         await self._tx.take("meetings_forget_versions", shown)
         await self._tx.take_many("meetings_keep_versions", versions)
         rows = [
-            (row.upstream_id, row.hash, *row.content, self._job_id, page.id)
+            {
+                "upstream_id": row.upstream_id,
+                "content_hash": row.hash,
+                **row.content._asdict(),
+                "job_id": self._job_id,
+                "id": page.id,
+            }
             for page, row, _ in changes
         ]
         await self._tx.take_many("meetings_change_pages", rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.model import Job, Json, Standing
+from holdfast.model import Job, Json, StreamStatus
 from holdfast.orders import Conclusion, Reopen, Unproven, Verified
 from holdfast.pipeline import Tx
 from holdfast_meetings import searching
@@ -72,14 +72,14 @@ def _shown_pages(known: Sequence[Sequence[Any]]) -> tuple[dict[str, int], list[t
 class Verifier:
     """Decides whether an ended stream is complete, in the transaction that would end its job."""
 
-    def __init__(self, tx: Tx, job: Job, standing: Standing, options: MeetingsOptions) -> None:
+    def __init__(self, tx: Tx, job: Job, stream: StreamStatus, options: MeetingsOptions) -> None:
         self._tx = tx
         self._job = job
         self._options = options
-        self._mode = Mode(standing.mode)
+        self._mode = Mode(stream.mode)
         self._collection = Collection.of(job.options)
-        self._cursor: Cursor = standing.cursor
-        self._marks = marks_of(standing.cursor)
+        self._cursor: Cursor = stream.cursor
+        self._marks = marks_of(stream.cursor)
         self._last_round = self._marks["round"] - self._marks["since"] >= _ROUNDS - 1
 
     async def conclude(self) -> Conclusion:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from holdfast.model import Json
 from holdfast.pipeline import Row
-
-#: Where the columns are in a row that `posts_insert` takes.
-_PLATFORM, _DAY, _SENTIMENT, _INTENT, _IMPACT, _RISK, _VIRAL = 1, 22, 23, 28, 30, 31, 32
 
 #: scope, day, platform, sentiment, intent, risk
 Day = tuple[str, str, str, str, str, str]
@@ -18,12 +16,18 @@ class DayChanges:
     def __init__(self) -> None:
         self._sums: dict[Day, tuple[int, int, float]] = {}
 
-    def add(self, posts: Iterable[tuple[Any, ...]]) -> None:
-        """Posts that count from now on."""
-        for row in posts:
-            sentiment, risk = row[_SENTIMENT] or "NOT_ANALYSED", row[_RISK] or "UNKNOWN"
-            day = (row[0], row[_DAY], row[_PLATFORM], sentiment, row[_INTENT], risk)
-            self._change(day, 1, row[_VIRAL] or 0, row[_IMPACT] or 0.0)
+    def add(self, posts: Iterable[Json]) -> None:
+        """Posts that count from now on, as `posts_insert` takes them."""
+        for post in posts:
+            day = (
+                post["scope"],
+                post["day"],
+                post["platform"],
+                post["overall_sentiment"] or "NOT_ANALYSED",
+                post["primary_intent"],
+                post["risk_level"] or "UNKNOWN",
+            )
+            self._change(day, 1, post["is_viral"] or 0, post["impact_score"] or 0.0)
 
     def remove(self, row: Row) -> None:
         """A post as it counted until now."""

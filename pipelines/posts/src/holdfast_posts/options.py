@@ -1,4 +1,4 @@
-"""The settings of posts. The names that the document gives them are accepted too."""
+"""The settings of posts. Their earlier names, without a prefix, are accepted too."""
 
 from __future__ import annotations
 

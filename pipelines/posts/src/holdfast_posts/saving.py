@@ -35,9 +35,9 @@ class _Rows:
     """What a settlement writes."""
 
     items: dict[tuple[int, int], Item] = field(default_factory=dict)
-    posts: dict[Key, tuple[Any, ...]] = field(default_factory=dict)
+    posts: dict[Key, Json] = field(default_factory=dict)
     versions: dict[Key, tuple[str, int]] = field(default_factory=dict)
-    errors: list[tuple[Any, ...]] = field(default_factory=list)
+    errors: list[Json] = field(default_factory=list)
     shadows: dict[Key, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
 
 
@@ -87,54 +87,57 @@ def _collect(rows: _Rows, item: Settled, batch: Row) -> None:
         rows.posts[key] = _post_row(key, effects, batch, version[0])
 
 
-def _post_row(key: Key, effects: Json, batch: Row, version_at: str) -> tuple[Any, ...]:
+def _post_row(key: Key, effects: Json, batch: Row, version_at: str) -> Json:
     post, found, author = effects["post"], effects["analysis"], effects["post"]["author"]
     error = post["error"] or {}
-    return (
-        *key,
-        batch["project_id"],
-        batch["job_id"] or post["job_id"],
-        int(batch["id"]),
-        batch["batch_index"],
-        batch["task_type"] or post["task_type"],
-        post["keyword_source"] or batch["keyword"],
-        post["pipeline_version"],
-        post["crawled_at"],
-        version_at,
-        post["fetch_status"],
-        error.get("message"),
-        post["error_code"],
-        _json(error.get("details")),
-        post["permalink"],
-        author["id"],
-        author["name"] or author["username"],
-        (post["text"] or "")[:_TEXT] or None,
-        found["language"],
-        post["published_at"],
-        day_of(post, effects["at"]),
-        found["overall_sentiment"],
-        found["sentiment_score"],
-        found["sentiment_confidence"],
-        _json(found["sentiment_probabilities"]),
-        found["not_analysed"],
-        found["primary_intent"],
-        found["intent_confidence"],
-        found["impact_score"],
-        found["risk_level"],
-        _bit(found["is_viral"]),
-        _bit(found["is_kol"]),
-        _json(found["impact_breakdown"]),
-        _json(found["aspects_breakdown"]),
-        _json(found["keywords"]),
-        post["views"],
-        post["likes"],
-        post["comments_count"],
-        post["shares"],
-        post["saves"],
-        author["followers"],
-        effects["milliseconds"],
-        found["model_version"],
-    )
+    scope, platform, content_id = key
+    return {
+        "scope": scope,
+        "platform": platform,
+        "content_id": content_id,
+        "project_id": batch["project_id"],
+        "job_id": batch["job_id"] or post["job_id"],
+        "batch_id": int(batch["id"]),
+        "batch_index": batch["batch_index"],
+        "task_type": batch["task_type"] or post["task_type"],
+        "keyword_source": post["keyword_source"] or batch["keyword"],
+        "pipeline_version": post["pipeline_version"],
+        "crawled_at": post["crawled_at"],
+        "version_at": version_at,
+        "fetch_status": post["fetch_status"],
+        "fetch_error": error.get("message"),
+        "error_code": post["error_code"],
+        "error_details": _json(error.get("details")),
+        "permalink": post["permalink"],
+        "author_id": author["id"],
+        "author_name": author["name"] or author["username"],
+        "text": (post["text"] or "")[:_TEXT] or None,
+        "language": found["language"],
+        "published_at": post["published_at"],
+        "day": day_of(post, effects["at"]),
+        "overall_sentiment": found["overall_sentiment"],
+        "sentiment_score": found["sentiment_score"],
+        "sentiment_confidence": found["sentiment_confidence"],
+        "sentiment_probabilities": _json(found["sentiment_probabilities"]),
+        "not_analysed": found["not_analysed"],
+        "primary_intent": found["primary_intent"],
+        "intent_confidence": found["intent_confidence"],
+        "impact_score": found["impact_score"],
+        "risk_level": found["risk_level"],
+        "is_viral": _bit(found["is_viral"]),
+        "is_kol": _bit(found["is_kol"]),
+        "impact_breakdown": _json(found["impact_breakdown"]),
+        "aspects_breakdown": _json(found["aspects_breakdown"]),
+        "keywords": _json(found["keywords"]),
+        "view_count": post["views"],
+        "like_count": post["likes"],
+        "comment_count": post["comments_count"],
+        "share_count": post["shares"],
+        "save_count": post["saves"],
+        "follower_count": author["followers"],
+        "processing_time_ms": effects["milliseconds"],
+        "model_version": found["model_version"],
+    }
 
 
 def day_of(post: Json, at: str) -> str:
@@ -143,23 +146,23 @@ def day_of(post: Json, at: str) -> str:
     return day[:10]
 
 
-def _error_row(post: Json, batch: Row, at: str) -> tuple[Any, ...]:
+def _error_row(post: Json, batch: Row, at: str) -> Json:
     error = post["error"]
-    return (
-        post["content_id"],
-        batch["scope"],
-        batch["project_id"],
-        batch["job_id"] or post["job_id"] or "",
-        post["platform"],
-        batch["batch_key"],
-        error["code"],
-        error["category"],
-        error["retry"],
-        error["message"],
-        _json(error["details"]),
-        post["permalink"],
-        at[:10],
-    )
+    return {
+        "content_id": post["content_id"],
+        "scope": batch["scope"],
+        "project_id": batch["project_id"],
+        "job_id": batch["job_id"] or post["job_id"] or "",
+        "platform": post["platform"],
+        "batch_key": batch["batch_key"],
+        "error_code": error["code"],
+        "error_category": error["category"],
+        "retry_class": error["retry"],
+        "error_message": error["message"],
+        "error_details": _json(error["details"]),
+        "permalink": post["permalink"],
+        "day": at[:10],
+    }
 
 
 async def _write(tx: Tx, rows: _Rows) -> None:
@@ -167,13 +170,14 @@ async def _write(tx: Tx, rows: _Rows) -> None:
     if rows.posts:
         await _write_posts(tx, rows.posts)
     if rows.errors:
-        added = await tx.take_many("posts_add_errors", sorted(rows.errors, key=repr))
+        errors = sorted(rows.errors, key=lambda row: repr(list(row.values())))
+        added = await tx.take_many("posts_add_errors", errors)
         counts = Counter(tuple(row) for row in added)
         changes = [(*day, count) for day, count in sorted(counts.items())]
         await tx.take_many("posts_change_error_days", changes)
 
 
-async def _write_posts(tx: Tx, posts: Mapping[Key, tuple[Any, ...]]) -> None:
+async def _write_posts(tx: Tx, posts: Mapping[Key, Json]) -> None:
     """Adds those that are new, then replaces others. In two steps, because only a post that is
     there can be held: what it counted for must be known exactly."""
     changes = DayChanges()

@@ -50,7 +50,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CanonicalRules:
-    """How one source's URLs are folded. The defaults fulfil TEST-1 of the document."""
+    """How one source's URLs are folded. The defaults fulfil TEST-1 of docs/invariants.md."""
 
     keep_trailing_slash: bool = False
     keep_fragment: bool = False

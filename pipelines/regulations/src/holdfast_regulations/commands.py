@@ -24,7 +24,7 @@ from holdfast.cli.own_files import pipeline_files
 from holdfast.cli.run_planned import PlannedRun, run_planned
 from holdfast.clock import SystemClock
 from holdfast.configuration import Settings
-from holdfast.model import Json, Lane, Standing
+from holdfast.model import Json, Lane, StreamStatus
 from holdfast.orders import Start
 from holdfast.tables.writers import whole_file
 from holdfast_regulations.options import PIPELINE
@@ -202,8 +202,8 @@ def _dry_run(settings: Settings, pipeline: Regulations, request: Json, as_json: 
     pipeline.extension = PIPELINE  # not its switch: looking is allowed while it is off
     run = run_of(request, pipeline.known_sources, pipeline.settings)
 
-    def starts(standings: Sequence[Standing]) -> list[Start]:
-        return starts_of(run, standings)
+    def starts(streams: Sequence[StreamStatus]) -> list[Start]:
+        return starts_of(run, streams)
 
     if not as_json:
         print("[backfill] DRY RUN - no jobs will be queued", flush=True)

@@ -21,7 +21,7 @@ from holdfast.pipeline import (
     ItemEvidence,
     Pipeline,
     Settled,
-    Standings,
+    StreamStatuses,
     Tx,
 )
 from holdfast_regulations import planning, saving
@@ -73,8 +73,8 @@ class Regulations(Pipeline):
         path = self.settings.sources
         return read_sources(Path(path)) if path else shipped_sources()
 
-    async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
-        return await planning.plan(request, standings, self.known_sources, self.settings)
+    async def plan(self, tx: Tx, request: Json, streams: StreamStatuses, now: datetime) -> Planned:
+        return await planning.plan(request, streams, self.known_sources, self.settings)
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
         return tuple(str(options["sources"]).split(","))
@@ -137,7 +137,7 @@ class Regulations(Pipeline):
 
 
 def _stored_sources(job: Job) -> dict[str, Source]:
-    stored = job.options.get("_sources") or {}
+    stored = job.reading.plan.get("sources") or {}
     return {slug: Source.model_validate(table) for slug, table in stored.items()}
 
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.errors import UnfitState
-from holdfast.model import Json, Lane, Standing, StreamState
+from holdfast.model import Json, Lane, StreamState, StreamStatus
 from holdfast.orders import Planned, Start
-from holdfast.pipeline import Standings
+from holdfast.pipeline import StreamStatuses
 from holdfast_regulations.options import RegulationsOptions
 from holdfast_regulations.runs import Run, gates_of, run_of, stored_source
 from holdfast_regulations.sources import Source
@@ -23,7 +23,7 @@ from holdfast_regulations.sources import Source
 
 async def plan(
     request: Json,
-    standings: Standings,
+    streams: StreamStatuses,
     sources: Mapping[str, Source],
     options: RegulationsOptions,
 ) -> Planned:
@@ -32,11 +32,11 @@ async def plan(
     if "force_full" in request:
         request = {"sources": request["force_full"], "restart": True}
     run = run_of(request, sources, options)
-    starts = starts_of(run, await standings([source.slug for source in run.sources]))
+    starts = starts_of(run, await streams([source.slug for source in run.sources]))
     return Planned(starts, [_shown(start) for start in starts])
 
 
-def starts_of(run: Run, known: Sequence[Standing]) -> list[Start]:
+def starts_of(run: Run, known: Sequence[StreamStatus]) -> list[Start]:
     """The jobs of a run, given how the streams of its sources stand."""
     runs = run.by_mode()
     if run.lane is Lane.SENTINEL:
@@ -44,53 +44,53 @@ def starts_of(run: Run, known: Sequence[Standing]) -> list[Start]:
     return [_start(part, known) for part in runs if part.sources]
 
 
-def _idle_only(run: Run, known: Sequence[Standing]) -> Run:
+def _idle_only(run: Run, known: Sequence[StreamStatus]) -> Run:
     """Yesterday's pass may still wait for a closed gate: it continues, and is not joined by
     another."""
-    busy = {standing.source for standing in _of(run, known) if standing.live}
+    busy = {stream.source for stream in _of(run, known) if stream.live}
     return replace(run, sources=tuple(s for s in run.sources if s.slug not in busy))
 
 
-def _start(run: Run, known: Sequence[Standing]) -> Start:
-    by_source = {standing.source: standing for standing in _of(run, known)}
-    for standing in by_source.values():
-        if standing.live and standing.state in (StreamState.RUNNING, StreamState.FAILED):
+def _start(run: Run, known: Sequence[StreamStatus]) -> Start:
+    by_source = {stream.source: stream for stream in _of(run, known)}
+    for stream in by_source.values():
+        if stream.live and stream.state in (StreamState.RUNNING, StreamState.FAILED):
             raise UnfitState(
-                f"{standing.source} is already being read by job {standing.job_id}"
-                f" ({standing.job_state})",
-                f"Wait for it, or cancel it: holdfast cancel {standing.job_id}",
+                f"{stream.source} is already being read by job {stream.job_id}"
+                f" ({stream.job_state})",
+                f"Wait for it, or cancel it: holdfast cancel {stream.job_id}",
             )
     stopped = {} if run.restart else _positions(by_source)
     return Start(
         [source.slug for source in run.sources],
         run.stream_mode,
         run.name,
-        {
-            **run.options,
-            "_sources": {source.slug: stored_source(source) for source in run.sources},
-            "_from": stopped,
-        },
+        run.options,
         lane=run.lane,
         max_items=run.max_urls,
         max_items_per_source={source.slug: run.cap_of(source) for source in run.sources},
         gates=gates_of(run.sources, run.delay_ms),
+        plan={
+            "sources": {source.slug: stored_source(source) for source in run.sources},
+            "from": stopped,
+        },
     )
 
 
-def _of(run: Run, known: Sequence[Standing]) -> list[Standing]:
+def _of(run: Run, known: Sequence[StreamStatus]) -> list[StreamStatus]:
     slugs = {source.slug for source in run.sources}
     return [s for s in known if s.mode == run.stream_mode and s.source in slugs]
 
 
-def _positions(by_source: Mapping[str, Standing]) -> Json:
+def _positions(by_source: Mapping[str, StreamStatus]) -> Json:
     """Where streams stopped that did not come to their end. One that came there and left a sitemap
     behind that cannot be read begins again: what is new since then is before its place."""
     return {
-        source: standing.cursor
-        for source, standing in by_source.items()
-        if standing.state is not StreamState.COMPLETE
-        and standing.cursor is not None
-        and not (standing.cursor["at"] or {}).get("ended")
+        source: stream.cursor
+        for source, stream in by_source.items()
+        if stream.state is not StreamState.COMPLETE
+        and stream.cursor is not None
+        and not (stream.cursor["at"] or {}).get("ended")
     }
 
 
@@ -99,5 +99,5 @@ def _shown(start: Start) -> Json:
         "sources": ", ".join(start.sources),
         "mode": start.mode,
         "max_urls": start.max_items,
-        "continues": ", ".join(start.options["_from"]) or "from the beginning",
+        "continues": ", ".join(start.plan["from"]) or "from the beginning",
     }

@@ -118,7 +118,7 @@ def run_of(
 
 
 def chosen_sources(given: Any, sources: Mapping[str, Source]) -> tuple[Source, ...]:
-    """By slug or by host, as the document names them; all where none is given."""
+    """Returns the sources that are given by slug or by host; all if none is given."""
     names = given.split(",") if isinstance(given, str) else list(given or ())
     names = [name.strip() for name in names if name.strip()]
     if not names:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from holdfast.errors import RetryClass, error_code
-from holdfast.model import ItemStatus, Job
+from holdfast.model import ItemStatus, Job, Json
 from holdfast.pipeline import Settled, Tx
 from holdfast.text_search import TextIndex
 from holdfast_regulations.canonical import item_id
@@ -18,7 +18,6 @@ from holdfast_regulations.fetching import Capture, Reason
 from holdfast_regulations.sources import Mode
 
 SEARCH = TextIndex("regulations_search")
-Values = tuple[Any, ...]
 _LONGEST_REASON = 500
 _NEW_VERSIONS = frozenset({Reason.NEW, Reason.COPY, Reason.CHANGED, Reason.SAME_TEXT})
 
@@ -53,8 +52,8 @@ def _may_pass(item: Settled) -> bool:
 
 
 def _is_from_sitemap(item: Settled) -> bool:
-    options, source = item.job.options, item.row["source"]
-    mode: str = options.get("mode") or options["_sources"][source]["mode"]
+    job, source = item.job, item.row["source"]
+    mode: str = job.options.get("mode") or job.reading.plan["sources"][source]["mode"]
     return mode == Mode.SITEMAP
 
 
@@ -134,62 +133,73 @@ def _instant(capture: Capture) -> str:
     return f"{utc.isoformat(timespec='milliseconds')}Z"
 
 
-def _evidence(capture: Capture) -> Values:
+def _evidence(capture: Capture) -> Json:
     extracted = capture.extract
-    return (
-        capture.key,
-        *_place(capture),
-        extracted and extracted.text_hash,
-        extracted.kind.value if extracted else "",
-        capture.content_type,
-        extracted.title if extracted else "",
-        capture.size,
-        capture.etag,
-        _instant(capture),
-    )
+    return {
+        "key": capture.key,
+        "url": capture.url,
+        "sha256": capture.sha256,
+        "text_sha256": extracted and extracted.text_hash,
+        "content_class": extracted.kind.value if extracted else "",
+        "content_type": capture.content_type,
+        "title": extracted.title if extracted else "",
+        "size": capture.size,
+        "etag": capture.etag,
+        "fetched_at": _instant(capture),
+    }
 
 
-def _capture(item: Settled, evidence_id: int) -> Values:
+def _capture(item: Settled, evidence_id: int) -> Json:
     capture: Capture = item.effects
-    return (
-        capture.key,
-        evidence_id,
-        capture.url,
-        capture.final_url,
-        _instant(capture),
-        capture.status,
-        orjson.dumps(capture.headers).decode(),
-        capture.reason.value,
-        item.job.lane.value,
-        item.job.id,
-        item.seq,
-    )
+    return {
+        "key": capture.key,
+        "evidence_id": evidence_id,
+        "url": capture.url,
+        "final_url": capture.final_url,
+        "captured_at": _instant(capture),
+        "status": capture.status,
+        "headers": orjson.dumps(capture.headers).decode(),
+        "reason": capture.reason.value,
+        "found_by": item.job.lane.value,
+        "job_id": item.job.id,
+        "seq": item.seq,
+    }
 
 
-def _document(item: Settled) -> Values:
+def _document(item: Settled) -> Json:
     capture: Capture = item.effects
     changed = capture.reason not in (Reason.UNCHANGED, Reason.SAME_TEXT)
-    title, published, part, year, issue, act, eli, kind, text_hash = _about(capture.extract)
-    return (
-        capture.key, capture.source, capture.canonical, capture.url, title, published, part, year,
-        issue, act, eli, kind, capture.sha256, text_hash, item.job.lane.value,
-        int(capture.reason in _NEW_VERSIONS), _instant(capture),
-        _instant(capture) if changed else None, item.job.id, item.seq,
-    )  # fmt: skip
+    return {
+        "key": capture.key,
+        "source": capture.source,
+        "canonical": capture.canonical,
+        "url": capture.url,
+        **_about(capture.extract),
+        "sha256": capture.sha256,
+        "found_by": item.job.lane.value,
+        "versions": int(capture.reason in _NEW_VERSIONS),
+        "captured_at": _instant(capture),
+        "changed_at": _instant(capture) if changed else None,
+        "job_id": item.job.id,
+        "seq": item.seq,
+    }
 
 
-def _about(extracted: Extract | None) -> Values:
+def _about(extracted: Extract | None) -> Json:
     """None leaves what is known of the document as it is."""
-    if extracted is None:
-        return (None,) * 9
-    act, published = extracted.act, extracted.published
-    return (
-        extracted.title,
-        str(published) if published else None,
-        *((act.part, act.year, act.issue, act.act, act.eli) if act else (None,) * 5),
-        extracted.kind.value,
-        extracted.text_hash,
-    )
+    act = extracted.act if extracted else None
+    published = extracted.published if extracted else None
+    return {
+        "title": extracted.title if extracted else None,
+        "published": str(published) if published else None,
+        "part": act.part if act else None,
+        "year": act.year if act else None,
+        "issue": act.issue if act else None,
+        "act": act.act if act else None,
+        "eli": act.eli if act else None,
+        "content_class": extracted.kind.value if extracted else None,
+        "text_sha256": extracted.text_hash if extracted else None,
+    }
 
 
 def _is_missing(item: Settled) -> bool:

@@ -64,7 +64,7 @@ class Walk:
             )
             return
         if cursor is None:
-            cursor = (ctx.job.options.get("_from") or {}).get(self.source.slug)
+            cursor = (ctx.job.reading.plan.get("from") or {}).get(self.source.slug)
         if cursor is not None and cursor["query"] != self.query:
             cursor = None
         at = None if cursor is None else cursor["at"]

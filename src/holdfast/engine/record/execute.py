@@ -91,10 +91,10 @@ class Execute:
         self._rng = parts.rng
         self._log = log
         self._columns = frozenset(pipeline.columns)
-        self.named = RowNames(None if job.standing else job.column_names, pipeline.inputs)
+        self.named = RowNames(None if job.standing else job.reading.column_names, pipeline.inputs)
         self._is_named = bool(self.named)
         # To a standing job too, rows of files are added.
-        self._has_rows = job.standing or "_table" in job.options
+        self._has_rows = job.standing or job.reading.table is not None
         self._codes = dict(pipeline.error_codes)
         self._process: Callable[[Any, Context], Any] = pipeline.process
         self._http = parts.http

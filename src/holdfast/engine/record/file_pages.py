@@ -23,6 +23,7 @@ from holdfast.errors import HoldfastError, InputError, ItemError, NotThere, TooL
 from holdfast.files import FileAccess
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
+from holdfast.reading import Reading
 from holdfast.store import IngestPage, NewItem, Store, StreamLease
 from holdfast.store.admission import require_table
 from holdfast.tables.files import TableFile, open_table
@@ -60,14 +61,14 @@ class StoredTables:
                     f"{file.name} is no longer in the file store",
                     "If it should be, workers have another file store than the API.",
                 ) from gone
-            table = await _in_thread(self._open, path, job.options)
+            table = await _in_thread(self._open, path, job.reading)
             stack.callback(table.close)
             yield table
 
-    def _open(self, path: Path, options: Mapping[str, Any]) -> TableFile:
-        require_table(options)
-        marks = {"marks_bad_rows": bool(options.get("_images"))}
-        return open_table(path, {**options.get("_table", {}), **self.limits, **marks})
+    def _open(self, path: Path, reading: Reading) -> TableFile:
+        require_table(reading)
+        marks = {"marks_bad_rows": reading.images}
+        return open_table(path, {**reading.table_options, **self.limits, **marks})
 
 
 async def file_pages(
@@ -81,6 +82,7 @@ async def file_pages(
     cursor = lease.cursor or {"page": None, "skip": 0}
     page = cursor["page"] or {"row": 0}
     row = page["row"] + cursor["skip"]
+    names = job.reading.column_names
     with _failures_of_files():
         async with opening as file:
             batches = file.pages(row, lambda: pace.rows, _PAGE_BYTES, page.get("bad", 0))
@@ -90,7 +92,7 @@ async def file_pages(
                 if pipeline.dedupe is None:
                     yield IngestPage((), cursor, batch.end, inputs=batch.inputs)
                 else:
-                    items = [_keyed(pipeline, text, job.column_names) for text in batch.inputs]
+                    items = [_keyed(pipeline, text, names) for text in batch.inputs]
                     yield IngestPage(items, cursor, batch.end)
                 if batch.end:
                     return

@@ -3,11 +3,11 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, concludes, trace, ip, file_id, standing, topic, next_seq,
-                  created_at, updated_at)
+                  options, reading, max_items, concludes, trace, ip, file_id, standing, topic,
+                  next_seq, created_at, updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, :concludes, :trace, :ip, :file_id, :standing, :topic, 1, @now,
-        @now)
+        :options, :reading, :max_items, :concludes, :trace, :ip, :file_id, :standing, :topic,
+        1, @now, @now)
 returning id;
 
 -- name: keep_files

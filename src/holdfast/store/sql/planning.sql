@@ -56,7 +56,7 @@ where    s.pipeline = :pipeline and s.source in (@each(:sources, text))
 order by j.id
 @for_update_of(j);
 
--- name: standings
+-- name: plan_streams
 -- How the streams of some sources stand.
 select   s.id as stream_id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
          s.job_id, j.state as job_state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
@@ -66,7 +66,7 @@ from     streams s
 where    s.pipeline = :pipeline and s.source in (@each(:sources, text))
 order by s.id;
 
--- name: all_standings
+-- name: all_plan_streams
 -- How all streams of a pipeline stand.
 select   s.id as stream_id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
          s.job_id, j.state as job_state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
@@ -76,7 +76,7 @@ from     streams s
 where    s.pipeline = :pipeline
 order by s.id;
 
--- name: standings_of_job
+-- name: plan_streams_of_job
 -- How the streams of a job stand.
 select   s.id as stream_id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
          s.job_id, j.state as job_state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,

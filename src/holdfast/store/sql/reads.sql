@@ -11,8 +11,8 @@ from   alembic_version;
 
 -- fragment: job_columns
 id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-file_id, pruned_at, standing, topic, removed
+reading, max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace,
+ip, file_id, pruned_at, standing, topic, removed
 
 -- name: job
 select @job_columns

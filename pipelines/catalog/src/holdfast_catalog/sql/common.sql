@@ -20,7 +20,9 @@ insert into catalog_products
         condition, trusted, words)
 select source, reference, title, brand, model, model_key, gtin, sku, price_minor, currency, url,
        condition, trusted, words
-from   @rows(source text, reference text, title text, brand text, model text, model_key text, gtin text, sku text, price_minor bigint, currency text, url text, condition text, trusted smallint, words text) batch
+from   @rows(source text, reference text, title text, brand text, model text, model_key text,
+             gtin text, sku text, price_minor bigint, currency text, url text, condition text,
+             trusted smallint, words text) batch
 where  true
 on conflict (source, reference) do update
 set    title = excluded.title, brand = excluded.brand, model = excluded.model,
@@ -81,7 +83,8 @@ delete from catalog_providers where name = :name returning name;
 insert into catalog_search_events
        (job_id, seq, attempt, provider, strategy, query, success, results, seconds, error)
 select job_id, seq, attempt, provider, strategy, query, success, results, seconds, error
-from   @rows(job_id bigint, seq bigint, attempt bigint, provider text, strategy text, query text, success smallint, results bigint, seconds double precision, error text) batch
+from   @rows(job_id bigint, seq bigint, attempt bigint, provider text, strategy text, query text,
+             success smallint, results bigint, seconds double precision, error text) batch
 returning id;
 
 -- name: catalog_search_events_of_item

@@ -154,7 +154,7 @@ async def run_shape(job: Job, parts: Parts) -> RunShape:
         mode=job.mode,
         lane=job.lane,
         max_urls=job.max_items,
-        options=job.given_options,
+        options=dict(job.options),
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,

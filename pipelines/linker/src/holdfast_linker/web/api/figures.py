@@ -89,7 +89,7 @@ def _oldest(jobs: list[Job], parts: Parts) -> float | None:
 
 
 def _state(datasets: list[DatasetShape], figures: Figures) -> str:
-    """As document 002 names them."""
+    """Returns the state of a project, as docs/reference.md lists them."""
     states = {dataset.job_state for dataset in datasets}
     if not datasets:
         return "draft"

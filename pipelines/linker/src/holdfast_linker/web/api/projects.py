@@ -172,7 +172,7 @@ async def job_of_dataset(dataset_id: int, project: Project, parts: Parts) -> int
     """A job that was started before the dataset could be marked with it."""
     jobs = await parts.console.jobs.page(project.owner_id, _JOBS_LOOKED_AT, None, [], ["linker"])
     for job, _, _ in jobs:
-        options = job.given_options
+        options = job.options
         if (options.get("dataset"), options.get("project")) == (dataset_id, project.id):
             return job.id
     return None

@@ -17,7 +17,7 @@ from holdfast.errors import UserError
 from holdfast.rulings import RulingKind
 from holdfast_linker.projects import Project
 from holdfast_linker.proposing import BulkAction, Criteria
-from holdfast_linker.reads import Place, TaskFilter, place_of
+from holdfast_linker.reads import ReviewPosition, TaskFilter, position_of
 from holdfast_linker.tasks import TaskState
 from holdfast_linker.web.api.shapes import (
     After,
@@ -100,10 +100,10 @@ async def index(
     bound = {"project": project.id, "state": state, "low": low, "high": high}
     cursors = Cursors(parts.secret, "linker tasks", person.name, bound)
     start = cursors.read(after)
-    place = Place() if start is None else Place(*start)
+    position = ReviewPosition() if start is None else ReviewPosition(*start)
     wanted = TaskFilter(state, low, high)
-    tasks = await reads_of(parts).tasks(project.id, wanted, place, page_size + 1)
-    last = place_of(tasks[page_size - 1]) if len(tasks) > page_size else None
+    tasks = await reads_of(parts).tasks(project.id, wanted, position, page_size + 1)
+    last = position_of(tasks[page_size - 1]) if len(tasks) > page_size else None
     more = cursors.write([last.score, last.job_id, last.seq]) if last else None
     return TaskList(tasks=[TaskShape(**task) for task in tasks[:page_size]], next=more)
 
@@ -155,8 +155,8 @@ async def match_again(
 ) -> MatchedAgain:
     """Tasks that people decided about are left alone."""
     by_job: dict[int, list[int]] = {}
-    for place in body.tasks:
-        by_job.setdefault(place.job_id, []).append(place.seq)
+    for task in body.tasks:
+        by_job.setdefault(task.job_id, []).append(task.seq)
     again = 0
     for job_id, seqs in by_job.items():
         free = await reads_of(parts).rematchable(project.id, job_id, seqs)

@@ -15,7 +15,7 @@ from holdfast.web.context import Visit, Visitor
 from holdfast_linker.knowing import TYPES
 from holdfast_linker.options import WIKIDATA
 from holdfast_linker.projects import Project
-from holdfast_linker.reads import Place, TaskFilter, place_of
+from holdfast_linker.reads import ReviewPosition, TaskFilter, position_of
 from holdfast_linker.tasks import TaskState
 from holdfast_linker.web.api.shapes import (
     Score,
@@ -63,7 +63,7 @@ async def page(
         counts=counts,
         states=[str(each) for each in TaskState],
         reviewed=counts[TaskState.REVIEWED],
-        **await _first(project, wanted, Place(), visit),
+        **await _first(project, wanted, ReviewPosition(), visit),
     )
 
 
@@ -88,10 +88,10 @@ async def following(
     job_id: Number = 0,
     seq: Number = 0,
 ) -> Response:
-    """The card of the first task after a place, in the order of review."""
+    """The card of the first task after a position, in the order of review."""
     project = await visible_project(project_id, visit.person, visit.parts)
-    place = Place(score, job_id, seq)
-    context = await _first(project, TaskFilter(state, low, high), place, visit)
+    position = ReviewPosition(score, job_id, seq)
+    context = await _first(project, TaskFilter(state, low, high), position, visit)
     return visit.part("linker/card.html", project=project, **context)
 
 
@@ -103,8 +103,10 @@ async def card(project_id: Id, job_id: Id, seq: Id, visit: Visitor) -> Response:
     return visit.part("linker/card.html", project=project, **_card(project, task, visit))
 
 
-async def _first(project: Project, wanted: TaskFilter, place: Place, visit: Visit) -> Json:
-    tasks = await reads_of(visit.parts).tasks(project.id, wanted, place, 1)
+async def _first(
+    project: Project, wanted: TaskFilter, position: ReviewPosition, visit: Visit
+) -> Json:
+    tasks = await reads_of(visit.parts).tasks(project.id, wanted, position, 1)
     if not tasks:
         return {"task": None, "may_change": may_change(project, visit.person)}
     task = tasks[0]
@@ -116,7 +118,7 @@ def _card(project: Project, task: TaskDetail, visit: Visit) -> dict[str, Any]:
     is_wikidata = project.rules.provider == WIKIDATA
     return {
         "task": task,
-        "place": place_of(task.model_dump()),
+        "place": position_of(task.model_dump()),
         "reason": _reason(task),
         "search_url": _SEARCH.format(quote_plus(task.name)) if is_wikidata and task.name else "",
         "given": _given(task.entry),

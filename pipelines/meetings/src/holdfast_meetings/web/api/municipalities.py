@@ -41,7 +41,7 @@ class _MunicipalityRoute(IdempotentRoute):
     """Of these, only a backfill makes something: jobs."""
 
     async def describe(self, request: Request, person: Person, made: int) -> str:
-        given = (await parts_of(request).store.reads.job(made)).given_options
+        given = (await parts_of(request).store.reads.job(made)).options
         decision = DecisionShape(
             subdomain=given["subdomain"],
             document_type=given["document_type"],

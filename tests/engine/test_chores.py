@@ -1,11 +1,12 @@
-"""Loops that read whole tables take a small part of the time, however slow the tables become."""
+"""Chores that read whole tables take a small part of the time, however slow the tables become; one
+that can wait runs rarely while the processor is busy."""
 
 from __future__ import annotations
 
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.engine.upkeep import Postponed, Rested
+from holdfast.engine.chores import Chore, ChoreTurns
 
 
 class HandClock(SystemClock):
@@ -35,40 +36,40 @@ class Look:
 async def test_a_quick_look_does_not_rest() -> None:
     clock = HandClock()
     look = Look(clock)
-    rested = Rested(look, clock)
+    rested = ChoreTurns(Chore("look", 1, look, rest=9), clock, lambda: False)
     for _ in range(5):
-        await rested()
+        await rested.take()
     assert look.count == 5
 
 
 async def test_a_slow_look_rests_nine_times_as_long_even_if_it_fails() -> None:
     clock = HandClock()
     look = Look(clock)
-    rested = Rested(look, clock)
+    rested = ChoreTurns(Chore("look", 1, look, rest=9), clock, lambda: False)
     look.seconds, look.fails = 2.0, True
     with pytest.raises(ValueError, match="gone"):
-        await rested()
+        await rested.take()
     look.fails = False
     clock.at += 17.9
-    await rested()
+    await rested.take()
     assert look.count == 1
     clock.at += 0.2
-    await rested()
+    await rested.take()
     assert look.count == 2
 
 
-async def test_a_postponed_action_waits_while_the_processor_is_busy() -> None:
+async def test_a_chore_that_can_wait_waits_while_the_processor_is_busy() -> None:
     clock = HandClock()
     look = Look(clock)
     busy = True
-    postponed = Postponed(look, lambda: busy, clock)
+    postponed = ChoreTurns(Chore("look", 1, look, can_wait=True), clock, lambda: busy)
     for _ in range(10):
         clock.at += 5
-        await postponed()
+        await postponed.take()
     assert look.count == 0
     clock.at += 10
-    await postponed()
+    await postponed.take()
     assert look.count == 1
     busy = False
-    await postponed()
+    await postponed.take()
     assert look.count == 2
