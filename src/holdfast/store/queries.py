@@ -107,7 +107,7 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
         (r"@seconds_since\(([^()]*)\)", r"((julianday('now') - julianday(\1)) * 86400.0)"),
         (r"@instant\(([^()]*)\)", r"\1"),
         (r"@words\(([\w.]+)\)", r"\1"),
-        (r"@replaced_words\b", ""),  # FTS5 replaces nothing, and has one writer at a time
+        (r"@replaced_words\b", ""),  # FTS5 cannot replace words, and has one writer at a time
         (r"@has_words\((\w+), (:\w+)\)", r"\1 match \2"),
         (
             r"@snippet\((\w+), [\w.]+, :\w+\)",
@@ -123,7 +123,7 @@ _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`has_rows`: it takes the rows of a batch together (`@rows`)."""
+    """A named query; `has_rows`: it takes the rows of a batch together (`@rows`)."""
 
     name: str
     sql: str
@@ -133,20 +133,20 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SqlFolder:
-    """`owner`: the extension whose queries these are; None for core's."""
+    """A folder of queries; `owner`: the extension whose queries these are, None for the core's."""
 
     path: Path
     owner: str | None = None
 
 
-#: Core's own. The console has its queries next to its code.
+#: The core's own queries. The console has its queries next to its code.
 CORE_FOLDERS = tuple(
     SqlFolder(Path(__file__).parents[1] / package / "sql") for package in ("store", "console")
 )
 
 
 def extension_sql(packages: Mapping[str, Path]) -> tuple[SqlFolder, ...]:
-    """The SQL folders of extensions, given as name -> the folder of its package."""
+    """Returns the SQL folders of extensions, given by name with the folder of each package."""
     folders = (SqlFolder(path / "sql", name) for name, path in packages.items())
     return tuple(folder for folder in folders if folder.path.is_dir())
 
@@ -169,7 +169,8 @@ def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Q
 def _folder_queries(
     folder: SqlFolder, dialect: str, fragments: Mapping[str, str]
 ) -> dict[str, tuple[Path, str]]:
-    """Name -> its file and text; a query of the dialect takes the place of the common one."""
+    """Returns the file and text of each query by name; a query of the dialect replaces the common
+    one."""
     queries: dict[str, tuple[Path, str]] = {}
     common = [path for path in sorted(folder.path.glob("*.sql")) if path.stem not in _SPELLINGS]
     for file in common:
@@ -250,6 +251,6 @@ def _parts(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _statement(text: str) -> str:
-    """The text without its comments and the semicolon at the end."""
+    """Returns the text without its comments and the semicolon at the end."""
     lines = [line for line in text.splitlines() if not line.startswith("--")]
     return "\n".join(lines).strip().rstrip(";")

@@ -1,7 +1,6 @@
-"""Standing jobs, and counters that are added to instead of updated.
+"""Adds standing jobs, and counters that are added to instead of updated.
 
-Revision ID: 0012
-"""
+Revision ID: 0012"""
 
 from alembic import op
 
