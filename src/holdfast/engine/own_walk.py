@@ -1,4 +1,4 @@
-"""The walk of `holdfast run` along its own file, which no worker has."""
+"""Reads the file of `holdfast run`, which no worker has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OwnFile:
-    """The source of every stream is this file, and nothing holds it back."""
+    """Sources for which every stream is this file, and nothing holds it back."""
 
     file: TableFile
 
@@ -43,8 +43,8 @@ class OwnFile:
 
 
 class OwnWalk:
-    """Walks the stream of a job over a file until all rows are in, the job accepts no more, or it
-    is stopped."""
+    """Reads the stream of a job over a file until all rows are ingested, the job accepts no more,
+    or it is stopped."""
 
     def __init__(
         self, parts: WalkParts, worker: str, file: TableFile, stopped: asyncio.Event
@@ -59,7 +59,9 @@ class OwnWalk:
         self._compare_hands = Rested(hands.compare, parts.clock, REST)
 
     async def run(self, pipeline: Pipeline, job_id: int) -> None:
-        """The worker must be registered; here it gives signs of life."""
+        """Reads the stream to its end.
+
+        The worker must be registered; this gives signs of life for it."""
         beating = every(_HEARTBEAT_SECONDS, self._beat, self._parts.log, "heartbeat")
         living = asyncio.create_task(beating)
         try:
@@ -70,7 +72,9 @@ class OwnWalk:
             await end_tasks([living])
 
     async def _beat(self) -> None:
-        """A lease whose answer was lost is in our name, and nobody walks: it is freed."""
+        """Gives a sign of life.
+
+        A lease whose answer was lost is in our name without being used: it is freed."""
         await self._store.workers.beat(self._worker)
         await self._compare_hands()
 
@@ -78,8 +82,9 @@ class OwnWalk:
         return {self._token} | self._store.ingest.in_flight
 
     async def _is_over(self, pipeline: Pipeline, job_id: int) -> bool:
-        """Walks the stream if it is free. It is not while another process reads the same file, or
-        while the job has to wait."""
+        """Reads the stream if it is free; returns whether that is over.
+
+        It is not free while another process reads the same file, or while the job has to wait."""
         leased = await self._discovery.lease(pipeline, await self._store.reads.job(job_id))
         if leased is not None:
             self._token = leased.lease.token
@@ -103,7 +108,7 @@ class OwnWalk:
         )
 
     async def _pause(self, seconds: float) -> None:
-        # Not wait_for, which may swallow a cancellation that comes with the event.
+        # Not wait_for, which may swallow a cancellation that arrives with the event.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopped.wait()

@@ -1,5 +1,6 @@
-"""Upkeep: the periodic tasks of a worker. Everything is read from the database each time, so any
-number of workers may run them."""
+"""Upkeep: the periodic tasks of a worker.
+
+Everything is read from the database each time, so any number of workers may run them."""
 
 from __future__ import annotations
 
@@ -29,8 +30,10 @@ from holdfast.store.schedules import DueSchedule
 
 
 async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
-    """The one periodic loop. It survives the loss of the database and of the file store; other
-    failures are logged, and the loop continues."""
+    """Repeats an action: the one periodic loop.
+
+    It survives the loss of the database and of the file store; other failures are logged, and the
+    loop continues."""
     while True:
         try:
             await action()
@@ -90,7 +93,7 @@ _POSTPONED_SECONDS = 60.0
 #: after which one counts as lost, and at least this often.
 _HEARTBEATS = 5
 _HEARTBEAT_SECONDS = 2.0
-#: Chunks of expired cache entries that one sweep removes.
+#: How many chunks of expired cache entries one sweep removes.
 _PRUNES = 20
 _RETAIN_SECONDS = 60.0
 
@@ -118,7 +121,9 @@ class Upkeep:
         deleter: Deleter,
         retention: Retention,
     ) -> None:
-        """`holder` names the process: only one at a time sweeps. All look for lost workers."""
+        """Takes as `holder` the name of the process: only one at a time sweeps.
+
+        All look for lost workers."""
         self._store = store
         self._control = control
         self._pipelines = pipelines
@@ -129,13 +134,13 @@ class Upkeep:
         self._deleter = deleter
         self._retention = retention
         self._tending = asyncio.Lock()
-        self._scheduled: set[str] = set()  # schedules of pipelines that are set
+        self._scheduled: set[str] = set()  # schedules of pipelines that are already set
         self._lost = LostWorkers(store, holder, log)
 
     def loops(
         self, clock: Clock, is_busy: Callable[[], bool] = lambda: False
     ) -> list[Coroutine[Any, Any, None]]:
-        """The periodic tasks. `is_busy`: the processor has more urgent work."""
+        """Returns the periodic tasks. `is_busy`: the processor has more urgent work."""
         seconds = self._limits.sweep_seconds
         tend = Postponed(self.tend, is_busy, clock)
         return [
@@ -150,7 +155,8 @@ class Upkeep:
         ]
 
     async def sweep(self) -> None:
-        """What nobody alive holds, finished jobs that were not ended, ranges of cancelled jobs.
+        """Frees what no live worker holds, ends finished jobs and removes ranges of cancelled ones.
+
         Does nothing while another process has the duty."""
         if not await self._store.workers.hold_duty("sweep", self._holder):
             return
@@ -175,7 +181,7 @@ class Upkeep:
                 return
 
     async def retain(self) -> None:
-        """Does nothing while another process has the duty."""
+        """Applies retention; does nothing while another process has the duty."""
         if await self._store.workers.hold_duty("retention", self._holder):
             await self._retention.apply()
 
@@ -203,7 +209,8 @@ class Upkeep:
                 await self._fire(due)
 
     async def _set_once(self, pipeline: Pipeline, schedule: Schedule) -> None:
-        """A pipeline that is off gets its schedules when it is switched on."""
+        """Sets a schedule once; a pipeline that is off gets its schedules when it is switched
+        on."""
         if schedule.name in self._scheduled:
             return
         if pipeline.enabled_by is not None:
@@ -231,7 +238,8 @@ class Upkeep:
         self._metrics.oldest_transaction_seconds.set(oldest or 0.0)
 
     async def _fire(self, due: DueSchedule) -> None:
-        """Of several sweepers, the one that moves the schedule on also starts its job."""
+        """Fires a schedule; if several sweepers try, the one that moves the schedule on also starts
+        its job."""
         next_at = next_fire(due.cron, due.zone, due.now)
         try:
             job_id = await self._start(due, next_at)
@@ -246,7 +254,7 @@ class Upkeep:
             self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
 
     async def _start(self, due: DueSchedule, next_at: datetime) -> int | None:
-        """The job that was started; the last, if there are several."""
+        """Returns the job that was started; the last, if there are several."""
         pipeline = self._pipelines[due.reference]
         if pipeline.plans:
             return await self._control.fire_plan(pipeline, due, next_at)
@@ -257,18 +265,18 @@ class Upkeep:
             )
 
     async def tend(self) -> None:
-        """One step of each pipeline's background work."""
+        """Runs one step of each pipeline's background work."""
         for pipeline in self._pipelines.values():
             await self._tend(pipeline)
 
     async def tend_all(self) -> None:
-        """All of that work, before what may be the last worker ends."""
+        """Runs all background work, before what may be the last worker ends."""
         for pipeline in self._pipelines.values():
             while await self._tend(pipeline):
                 pass
 
     async def _tend(self, pipeline: Pipeline) -> bool:
-        """One at a time: what another task is working on looks as if it were done."""
+        """Runs one step at a time: what another task is working on looks as if it were done."""
         if not pipeline.tends:
             return False
         async with self._tending:
@@ -276,7 +284,7 @@ class Upkeep:
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:
-    """The next time after `now`, in UTC; correct across changes of daylight saving time."""
+    """Returns the next time after `now`, in UTC; correct across changes of daylight saving time."""
     try:
         local = now.astimezone(ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is not a zone
