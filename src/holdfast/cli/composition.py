@@ -16,7 +16,7 @@ from holdfast.engine.deletion import Deleter
 from holdfast.engine.record.discover import DiscoverLimits
 from holdfast.engine.retention import Retention
 from holdfast.engine.upkeep import UpkeepLimits
-from holdfast.engine.worker import WorkerOptions
+from holdfast.engine.worker_parts import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.extension import Extension, installed
 from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles

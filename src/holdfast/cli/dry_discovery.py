@@ -12,7 +12,8 @@ from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.model import Job, JobState, Lane, Standing
 from holdfast.observe.metrics import Metrics
 from holdfast.orders import Start

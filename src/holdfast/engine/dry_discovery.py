@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from holdfast.engine.dry_run import require_no_switch
 from holdfast.engine.record.pages import new_item
-from holdfast.engine.worker import Worker, WorkerOptions
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerOptions
 from holdfast.errors import GateWait, ItemError, RetryClass, error_code
 from holdfast.model import Job, NothingYet, Record
 from holdfast.orders import Start

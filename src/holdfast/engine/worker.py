@@ -4,66 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import socket
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
     Coroutine,
-    Iterable,
     Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeVar
 
 import psutil
 
-from holdfast.clock import Clock
 from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.hands import REST, Hands
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
-from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.pace.controllers import ClaimBounds, SpacingBounds
+from holdfast.engine.pace.controllers import SpacingBounds
 from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
-from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.patience import patiently
 from holdfast.engine.presence import present
 from holdfast.engine.record.discover import (
-    DiscoverLimits,
     Discovery,
     Reach,
     WalkParts,
     WorkerSources,
 )
-from holdfast.engine.record.execute import Execute, ExecuteParts, ItemOptions
+from holdfast.engine.record.execute import Execute, ExecuteParts
 from holdfast.engine.record.file_pages import StoredTables
 from holdfast.engine.record.places import Places
 from holdfast.engine.record.running import Look, Running, RunningParts
-from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.threads import Threads
-from holdfast.engine.upkeep import Rested, UpkeepLimits, every
+from holdfast.engine.upkeep import Rested, every
 from holdfast.engine.walks import Walks
-from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
+from holdfast.engine.worker_parts import (
+    WorkerOptions,
+    WorkerParts,
+    make_flags,
+    make_gates,
+    make_http,
+    make_upkeep,
+)
 from holdfast.errors import DatabaseGone, NotThere
-from holdfast.files import FileAccess
 from holdfast.files.trial import on_trial
-from holdfast.flags import ServedFlag
-from holdfast.http import HttpOptions
-from holdfast.model import Job, JobState, Lane, Outcome
-from holdfast.observe.metrics import Metrics
+from holdfast.model import Job, JobState, Outcome
 from holdfast.pipeline import Context, Facilities, Pipeline, with_defaults
-from holdfast.store import DueJob, Store
-from holdfast.store.admission import JobRules
+from holdfast.store import DueJob
 from holdfast.store.driver import WORK_CHANNEL
-from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
 
 _GATE_SECONDS = 2.0
@@ -93,49 +87,6 @@ class Found(Enum):
     NOTHING = auto()
     SOME = auto()
     ALL_DONE = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    items: ItemOptions
-    flush: FlushLimits
-    files: FileAccess
-    tables: Mapping[str, Any]  # limits of reading a file, by the names of TableOptions
-    discover: DiscoverLimits
-    claim: ClaimBounds
-    concurrency: ConcurrencyBounds
-    retry: RetryPolicy
-    http: HttpOptions
-    rules: JobRules
-    upkeep: UpkeepLimits
-    drain_seconds: float
-    flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # the flags of these extensions
-    policies: Policies
-    only_job: int | None = None
-    until_idle: bool = False
-    stores_robots: bool = True  # whether to store them for the other workers
-    gate_max_wait_seconds: float = 2.0  # an item that would wait longer is put back
-
-    def may_run(self, job_id: int, lane: str) -> bool:
-        if self.only_job not in (None, job_id):
-            return False
-        return self.rules.backfill_enabled or lane != Lane.BACKFILL
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerParts:
-    """What a worker is built from.
-
-    `name` is the worker's own; `owner` owns the jobs that its schedules start."""
-
-    store: Store
-    name: str
-    owner: str
-    clock: Clock
-    rng: random.Random
-    metrics: Metrics
-    log: Any
-    network: Any = None  # None: the system resolves hosts
 
 
 class Worker:
