@@ -1,4 +1,4 @@
-"""Scopes of kill switches, checked before one is switched."""
+"""Checks scopes of kill switches before one is switched."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class ScheduleRequest:
 async def set_schedule(
     control: Control, pipeline: Pipeline, request: ScheduleRequest, clock: Clock
 ) -> None:
-    """A worker that has the pipeline starts its jobs."""
+    """Sets a schedule; a worker that has the pipeline starts its jobs."""
     name = request.name
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UserError("the schedule needs a name", "For example: nightly.")
@@ -42,6 +42,6 @@ async def set_schedule(
 
 
 async def remove_schedule(control: Control, name: str) -> None:
-    """The jobs that it started stay."""
+    """Removes a schedule; the jobs that it started remain."""
     if not await control.remove_schedule(name):
         raise NotThere(f"there is no schedule {name!r}", "GET /api/schedules lists them.")
