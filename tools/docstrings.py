@@ -121,8 +121,10 @@ def has_verb(sentence: str) -> bool:
     if words[0] == "whether" or _begins_with_a_verb(words):
         return True
     pairs = zip(["", *words], words, strict=False)
-    verbs = sum(word in ONLY_VERBS and before != "to" for before, word in pairs)
-    return verbs > sum(word in SUBORDINATING for word in words)
+    verbs = [word in ONLY_VERBS and before != "to" for before, word in pairs]
+    clauses = [word in SUBORDINATING for word in words]
+    main = clauses.index(True) if any(clauses) else len(words)
+    return any(verbs[:main]) or sum(verbs) > sum(clauses)
 
 
 def fault_of(docstring: str, *, may_be_noun: bool) -> str | None:

@@ -132,7 +132,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_CLEAN_UP_SECONDS, console.people.forget_expired, log, "sessions"),
         every(_CLEAN_UP_SECONDS, clear_leftovers, log, "leftovers"),
     ]
-    # Several, so that a place that answers slowly does not keep all others waiting.
+    # Several, so that a place that answers slowly does not delay the others.
     loops += [every(_SCAN_SECONDS, parts.scans.look, log, "adapters") for _ in range(_SCANNERS)]
     for name, look in getattr(app.state, "looks", ()):
         loops.append(every(_LOOK_SECONDS, partial(look, parts), log, name))

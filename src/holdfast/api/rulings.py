@@ -72,7 +72,7 @@ async def rule(
     parts: PartsOf,
     if_match: IfMatch = None,
 ) -> RulingState:
-    """Refused with 409 if another user has decided since that version."""
+    """A decision is refused with 409 if another user has decided since that version."""
     version = _version(body.version, if_match)
     new = NewRuling(RulingKind(body.kind), body.value, body.reason, person.name, version)
     return await decide(parts, job, seq, new)
@@ -88,7 +88,7 @@ async def revoke(
     reason: Annotated[Text, Query()] = "",
     if_match: IfMatch = None,
 ) -> RulingState:
-    """What the pipeline found counts again; the history stays."""
+    """The pipeline's own result counts again; the history stays."""
     known = _version(version, if_match)
     new = NewRuling(RulingKind.REVOKE, None, reason, person.name, known)
     return await decide(parts, job, seq, new)

@@ -52,7 +52,7 @@ def add(
     ),
     option: list[str] = OPTION,
     marker: str = typer.Option(
-        "", "--marker", help="A file is whole once another with this suffix is there: .done"
+        "", "--marker", help="A file is complete once another one with this suffix is there: .done"
     ),
     settle: float = typer.Option(
         5.0, "--settle", min=0, help="Seconds without change after which a file is whole."
