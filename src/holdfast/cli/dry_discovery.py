@@ -26,7 +26,7 @@ def dry_starts(
     pipeline: Pipeline,
     starts_of: Callable[[Sequence[Standing]], Sequence[Start]],
 ) -> list[DrySource]:
-    """What the starts would discover; `starts_of` is given the streams as they are now."""
+    """Returns what the starts would discover; `starts_of` is given the streams as they are now."""
     ensure_schema(settings)
 
     async def main() -> list[DrySource]:
