@@ -137,8 +137,8 @@ def collect_garbage_less_often() -> None:
 async def _work_and_exit(
     settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _Work
 ) -> None:
-    """Processes items, then exits from inside the event loop: an item may hold a thread that nothing can
-    stop, or a coroutine that ignores its cancellation."""
+    """Processes items, then exits from inside the event loop: an item may hold a thread that
+    nothing can stop, or a coroutine that ignores its cancellation."""
     code = 0
     try:
         await _work(settings, pipelines, wanted)
