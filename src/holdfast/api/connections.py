@@ -2,7 +2,8 @@
 
 Uvicorn closes idle connections between requests, and nothing else: a half-sent head, a half-sent
 body or an unread response would be kept forever. Here each of them has a limit. Large bodies have
-no limit in total, because a slow connection is not an error: they only have to keep coming."""
+no limit in total, because a slow connection is not an error: they only have to keep coming.
+"""
 
 from __future__ import annotations
 

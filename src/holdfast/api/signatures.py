@@ -1,7 +1,8 @@
 """Signed requests: only someone who knows the secret can have sent one, just now, and once.
 
 The header reads `t=SECONDS,n=NONCE,v1=HEX`: the time of sending, a text that is used once, and the
-HMAC-SHA256 of `SECONDS.NONCE.PATH.BODY`."""
+HMAC-SHA256 of `SECONDS.NONCE.PATH.BODY`.
+"""
 
 from __future__ import annotations
 

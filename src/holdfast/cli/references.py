@@ -2,7 +2,8 @@
 
 `python -m holdfast.cli.references settings` prints the page of the core's settings; `events` and
 `metrics` print those. Given the name of an extension instead, it prints the tables of its settings,
-metrics and events, for a page in its `docs` folder."""
+metrics and events, for a page in its `docs` folder.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Without a filter, items come by seq. With statuses or dates, finished ones come first by
 (updated_at, seq), then open ones, the longest waiting first, in the order of their ranges: by
 (since, range, seq). A position is plain JSON; an item that changes between two pages may come
-twice, and moves only forward."""
+twice, and moves only forward.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 The list consists of what guesses begin with: well-known passwords, names, words, keyboard rows and
 years, combined as people combine them. It is checked without case and with the usual digits for
-letters, so that `P4ssw0rd2024!` counts as `password2024`."""
+letters, so that `P4ssw0rd2024!` counts as `password2024`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Accounts, sessions, tokens, login links, and failed logins.
 
-Of credentials, only hashes are stored."""
+Of credentials, only hashes are stored.
+"""
 
 from __future__ import annotations
 

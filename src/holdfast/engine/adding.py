@@ -1,6 +1,7 @@
 """Adds records to a standing job: the one function behind request, command and message.
 
-Applications add records in their own transaction instead; see `holdfast.store.applications`."""
+Applications add records in their own transaction instead; see `holdfast.store.applications`.
+"""
 
 from __future__ import annotations
 

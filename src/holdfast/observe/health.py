@@ -2,7 +2,8 @@
 
 `/healthz` asks whether the event loop still answers, `/readyz` whether the parts that the process
 needs are there; `/metrics` is for Prometheus, which sends a token. A thread answers, so that a busy
-or stuck event loop does not make the process look gone."""
+or stuck event loop does not make the process look gone.
+"""
 
 from __future__ import annotations
 

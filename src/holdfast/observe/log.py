@@ -1,7 +1,8 @@
 """Structured logs: an event name with values, as JSON lines or for people to read.
 
 `log = get_logger()`, then `log.info("items.claimed", items=200)`. Every event is in EVENTS or in
-the manifest of an extension."""
+the manifest of an extension.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Ids are always created and passed on, so that logs and rows can be joined by them. Spans leave the
 process only after `configure`, which loads OpenTelemetry; without it nothing of that is
-imported."""
+imported.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 transaction.
 
 The steps are the same for every library: each connection becomes a transaction of the store. A
-connection of a library without `await` never waits, so its steps run to their end at once."""
+connection of a library without `await` never waits, so its steps run to their end at once.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 It is pure. A bucket holds a tenth of the budget at most and refills with the rest over the period,
 so that no period has more than the budget, wherever it begins. A throttle lowers the budget; it
-grows back."""
+grows back.
+"""
 
 from __future__ import annotations
 

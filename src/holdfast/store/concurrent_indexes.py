@@ -1,7 +1,8 @@
 """Builds indexes on PostgreSQL beside running processes, which cannot be done in a transaction.
 
 A revision names them in `CONCURRENTLY` (name -> table and columns). After each upgrade, those that
-are missing or were interrupted are built. On SQLite, revisions create them themselves."""
+are missing or were interrupted are built. On SQLite, revisions create them themselves.
+"""
 
 from __future__ import annotations
 

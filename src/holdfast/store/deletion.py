@@ -5,7 +5,8 @@ was settled before is committed by the time the ranges are gone, and is deleted 
 process that dies in between leaves a job in DELETING, which any other continues.
 
 An application whose transaction stayed open all the time may commit items of a job that is gone.
-They came with a range, which no worker claims; through it they are found and deleted."""
+They came with a range, which no worker claims; through it they are found and deleted.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@ commands, messages and consumers of queues all pass an `Addition`.
 
 Nothing that another process needs is locked or updated: an application may hold its transaction
 open for long. A cancel does not wait for it either; what is committed after it is removed by the
-sweep."""
+sweep.
+"""
 
 from __future__ import annotations
 

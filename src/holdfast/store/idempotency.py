@@ -1,7 +1,8 @@
 """Remembers keys: a request or a message that is sent again is not carried out again.
 
 A request takes its key before it is carried out, and its answer is kept; a message's key is taken
-in the transaction of its effect. What a key led to is noted in the transaction that creates it."""
+in the transaction of its effect. What a key led to is noted in the transaction that creates it.
+"""
 
 from __future__ import annotations
 

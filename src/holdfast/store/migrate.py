@@ -3,7 +3,8 @@
 The core and every extension with a `migrations` folder are branches of their own, which are
 upgraded and downgraded independently. The core's revisions are numbers (`0004`); an extension's
 begin with its name (`weather_0002`), and its files with the number (`0002_wind.py`). The database
-has one row per branch in `alembic_version`, also for an extension that is no longer installed."""
+has one row per branch in `alembic_version`, also for an extension that is no longer installed.
+"""
 
 from __future__ import annotations
 

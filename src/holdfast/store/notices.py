@@ -1,7 +1,8 @@
 """Notices: on PostgreSQL, a commit tells workers that a job has work for them.
 
 On SQLite they watch the file. Records that an application adds follow another rule, made for many
-commits in a second: `notify_work`."""
+commits in a second: `notify_work`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Nudges: messages that say that a job has work.
 
-They decide only how many workers there are: workers find their work in the database."""
+They decide only how many workers there are: workers find their work in the database.
+"""
 
 from __future__ import annotations
 

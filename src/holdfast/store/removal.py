@@ -3,7 +3,8 @@
 The job's row is locked during each chunk, as a reprocess and a decision lock it: an item is either
 opened again or decided about before, and stays, or it is gone. Open items are never looked at. The
 counters stay; how many items of each status are gone is written beside them, in the same
-transaction."""
+transaction.
+"""
 
 from __future__ import annotations
 

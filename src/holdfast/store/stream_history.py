@@ -1,6 +1,7 @@
 """The history of streams: their pages, in which a repeated cursor is found, and their slices.
 
-Its size is limited, because a stream may follow its source for ever."""
+Its size is limited, because a stream may follow its source for ever.
+"""
 
 from __future__ import annotations
 

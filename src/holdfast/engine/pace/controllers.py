@@ -2,7 +2,8 @@
 
 No controller reads a clock, a setting or the machine: everything is passed in, so that a sequence
 of observations can be replayed. The controller of concurrency is in `concurrency.py`. Dwell is
-counted in observations."""
+counted in observations.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Discovery: a source's pages become rows, cursor and rows together, within the caps.
 
 Read it top to bottom: `Discovery` leases a stream of a job and reads it with `walk_stream`.
-`pages.py` turns the pipeline's pages into rows, `file_pages.py` the rows of a file."""
+`pages.py` turns the pipeline's pages into rows, `file_pages.py` the rows of a file.
+"""
 
 from __future__ import annotations
 

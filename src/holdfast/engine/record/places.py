@@ -1,7 +1,8 @@
 """Places: where the items of one pipeline run in a worker, whichever of its jobs they belong to.
 
 A place runs item after item. Several times a second it asks whose turn it is among the jobs that
-have items ready, so that a job never waits for the end of another."""
+have items ready, so that a job never waits for the end of another.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Manages the items of one job that a worker holds, from the claim to the settlement.
 
 Read it top to bottom: `claim` makes items ready, `Places` runs them, `hand_in` passes their
-outcomes to the settler, `finish` lets running items end, settles them and gives the rest back."""
+outcomes to the settler, `finish` lets running items end, settles them and gives the rest back.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Adds standing jobs, and counters that are added to instead of updated.
 
-Revision ID: 0012"""
+Revision ID: 0012
+"""
 
 from alembic import op
 

@@ -4,7 +4,8 @@ One statement over all tables was most of what a record cost the database: it wa
 each call, and a function's statements are kept. What such a record does not count is null, and
 takes no space.
 
-Revision ID: 0023"""
+Revision ID: 0023
+"""
 
 from alembic import op
 
