@@ -48,7 +48,7 @@ JOB_TRANSITIONS: dict[str, tuple[frozenset[JobState], JobState]] = {
 
 
 def next_job_state(verb: str, state: JobState) -> JobState:
-    """The state that `verb` leads to; reprocessing a paused job leaves it paused."""
+    """Returns the state that `verb` leads to; reprocessing a paused job leaves it paused."""
     allowed, target = JOB_TRANSITIONS[verb]
     if state not in allowed:
         raise IllegalTransition(f"cannot {verb} a job that is {state}")
@@ -130,7 +130,8 @@ class Gate:
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """A schedule that a pipeline brings: `Schedule("weather-daily", "0 6 * * *", "Europe/Zagreb")`.
-    Set once, when the pipeline is on; a person may change or remove it."""
+
+    It is set once, when the pipeline is on; a person may change or remove it."""
 
     name: str
     cron: str
@@ -141,9 +142,8 @@ class Schedule:
 class Record(NamedTuple):
     """One record of a page, as the source returned it.
 
-    `version` is compared where its key is known, to see whether the content changed: None means
-    the whole input, and an empty one that it did not change.
-    """
+    `version` is compared if its key is known, to see whether the content changed: None means the
+    whole input, and an empty one that it did not change."""
 
     input: Json
     key: str | None = None
@@ -164,8 +164,8 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class NothingYet:
-    """Yielded by `discover` instead of a page: the source has no more records now and has not
-    ended. It is asked again, from the same cursor, after `after` seconds."""
+    """The source has no more records now and has not ended; `discover` yields this instead of a
+    page. It is asked again, from the same cursor, after `after` seconds."""
 
     after: float = 1.0
     waiting_for: str = "new records"
@@ -228,7 +228,8 @@ class Lease:
 
     @property
     def alone(self) -> bool:
-        """A range that lost its worker twice runs alone: it contains what kills its worker."""
+        """Whether the range runs alone, having lost its worker twice: it contains what kills its
+        worker."""
         return self.expiries >= ALONE_AFTER
 
 
@@ -277,11 +278,11 @@ class Job:
     updated_at: datetime | None = None
     discovered_at: datetime | None = None
     trace: str | None = None  # the `traceparent` of its creation
-    ip: str | None = None  # of the client that requested it over HTTP
+    ip: str | None = None  # IP address of the client that requested it over HTTP
     file_id: int | None = None
     pruned_at: datetime | None = None  # its items are gone: a later pass was verified
     standing: bool = False  # accepts records at any time and does not end
-    topic: str = ""  # what a standing job is for, where a pipeline has several
+    topic: str = ""  # what a standing job is for, if a pipeline has several
     #: Finished items that retention removed from a standing job, by status; counters include them.
     removed: Mapping[str, int] = field(default_factory=dict)
 
@@ -304,7 +305,7 @@ class Job:
 
     @property
     def column_names(self) -> Mapping[str, str]:
-        """What the pipeline calls the columns of the job's file, where it differs."""
+        """What the pipeline calls the columns of the job's file, if the names differ."""
         names = self.table.get("names")
         return names if isinstance(names, Mapping) else {}
 
@@ -316,7 +317,9 @@ class Job:
 
     @property
     def table(self) -> Mapping[str, Any]:
-        """How the job's file is read. Stored options may be anybody's: an odd value is none."""
+        """How the job's file is read.
+
+        Stored options may come from anywhere: an odd value counts as none."""
         table = self.options.get("_table")
         return table if isinstance(table, Mapping) else {}
 
@@ -348,7 +351,7 @@ IDLE = "IDLE"
 
 
 def is_idle(job: Job, counters: Counters) -> bool:
-    """Not stored: a standing job with nothing open. Shown as IDLE."""
+    """Whether it is a standing job with nothing open, shown as IDLE; this is not stored."""
     return job.standing and job.state is JobState.RUNNING and counters.open == 0
 
 

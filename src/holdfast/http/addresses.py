@@ -2,7 +2,8 @@
 
 The name is resolved, its addresses are checked, and the connection is made to an address that was
 checked. A second look-up, which could answer differently, never happens; TLS and the Host header
-still use the name."""
+still use the name.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Keeps HTTP/1.1 connections open between requests.
 
 A connection that did not end its exchange, for whatever reason, is closed at once and never used
-again; closing needs no waiting, so that a cancelled request loses no place."""
+again; closing needs no waiting, so that a cancelled request loses no place.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Obeys robots.txt by RFC 9309: fetched once a day per origin.
 
 A file that does not exist (4xx) allows everything; one that cannot be fetched now (5xx, silence)
-allows nothing for the moment."""
+allows nothing for the moment.
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ One far cell makes the parser ask for more memory than there is, which ends the 
 exception. So everything that opens a workbook runs here, under limits, as a script of its own that
 imports nothing of Holdfast, and writes length-prefixed JSON to its standard output:
 
-for the task "rows": {"sheet", "notes"}, then {"rows"} as often as needed, then {"problems"}; for
-the task "furthest": {"furthest"}; or at any point {"error", "hint"}.
+for the task "rows": {"sheet", "notes"}, then {"rows"} as often as needed, then {"problems"};
+for the task "furthest": {"furthest"};
+or at any point {"error", "hint"}.
 """
 
 from __future__ import annotations
