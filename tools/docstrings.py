@@ -36,6 +36,7 @@ CLAUSES = _words_of(
     """
 )
 SUBORDINATING = CLAUSES | {"if", "because", "while", "whether"}
+CONDITIONS = {"if", "when", "while", "once"}
 AUXILIARIES = _words_of(
     """
     is are was were am has have had does do did can cannot could may might must shall should
@@ -120,6 +121,8 @@ def has_verb(sentence: str) -> bool:
     words = _words(sentence)
     if words[0] == "whether" or _begins_with_a_verb(words):
         return True
+    if words[0] in CONDITIONS and ", " in sentence:
+        return has_verb(sentence.partition(", ")[2])
     pairs = zip(["", *words], words, strict=False)
     verbs = [word in ONLY_VERBS and before != "to" for before, word in pairs]
     clauses = [word in SUBORDINATING for word in words]

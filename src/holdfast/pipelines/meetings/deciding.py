@@ -1,4 +1,5 @@
-"""What a request leads to for one collection. Pure: from its streams' standings to a decision.
+"""Decides what a request leads to for one collection. Pure: from its streams' standings to a
+decision.
 
 | state of the collection                        | decision                                        |
 |------------------------------------------------|-------------------------------------------------|
@@ -41,7 +42,8 @@ class Decision:
 
 
 def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> Decision:
-    """`standings` are those of the collection; without `wanted`, the table decides the mode."""
+    """Decides for a collection with these `standings`; without `wanted`, the table decides the
+    mode."""
     by_mode = {standing.mode: standing for standing in standings}
     full, incremental = by_mode.get(Mode.FULL), by_mode.get(Mode.INCREMENTAL)
     live = next(

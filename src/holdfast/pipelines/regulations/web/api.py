@@ -132,7 +132,7 @@ async def _check_owner(slugs: Sequence[str], person: Person, parts: Parts) -> No
     rows = await parts.store.streams.of_sources(PIPELINE, list(slugs))
     others = [row.source for row in rows if row.owner_id != person.scope]
     if others:
-        raise NotAllowed(f"the streams of {others[0]} belong to somebody else", "Ask an admin.")
+        raise NotAllowed(f"the streams of {others[0]} belong to another owner", "Ask an admin.")
 
 
 @router.get("/runs/{jobId}", summary="Show a run with its caps and counts")
