@@ -15,7 +15,7 @@ _RUN_CAP = 1000
 #: What `mode` of a run can be: how URLs are listed, or known documents that are due again.
 RECHECK = "recheck"
 MODES = ("sitemap", "archive", "pagination", RECHECK)
-#: The streams of the daily pass, beside those of backfills.
+#: The streams of the daily pass, separate from those of backfills.
 SENTINEL_MODE = "sentinel"
 
 
