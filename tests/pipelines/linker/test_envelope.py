@@ -1,4 +1,4 @@
-"""Document 002's message form, with the document's own example."""
+"""The task form of messages, with an example."""
 
 from __future__ import annotations
 

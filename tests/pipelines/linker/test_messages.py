@@ -1,4 +1,4 @@
-"""The message type entity.match: rows of other programs, and document 002's own form."""
+"""The message type entity.match: rows of other programs, and the task form."""
 
 from __future__ import annotations
 

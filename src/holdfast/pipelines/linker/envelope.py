@@ -1,8 +1,8 @@
-"""Document 002's messages, as our envelope has them.
+"""Converts messages in the task form to our envelope.
 
-There, `version` is "1.0", `job_id` is the producer's own correlation id and tracing is a pair of
-ids; here, `version` is a number, `job_id` is ours, and tracing is a W3C traceparent. Pure; what is
-wrong is a BadEnvelope, so that the message is set aside with its reason.
+In the task form, `version` is "1.0", `job_id` is the producer's own correlation id and tracing is a
+pair of ids; in ours, `version` is a number, `job_id` is ours, and tracing is a W3C traceparent.
+Pure; what is wrong is a BadEnvelope, so that the message is set aside with its reason.
 """
 
 from __future__ import annotations
@@ -31,17 +31,16 @@ _LARGEST_ID = 2**63 - 1
 
 
 def is_document_form(message: Mapping[str, Any]) -> bool:
-    """Whether a message is written in document 002's form, right or wrong."""
+    """Whether a message is written in the task form, right or wrong."""
     header = message.get("header")
     return isinstance(header, Mapping) and isinstance(header.get("version"), str)
 
 
 def to_envelope(message: Mapping[str, Any]) -> Json:
-    """Our envelope for a message in the document's form.
+    """Returns our envelope for a message in the task form.
 
     The same message gives the same message id, so that a second delivery is recognized; a new
-    attempt of the producer is another message.
-    """
+    attempt of the producer is another message."""
     _check_keys("the message", message, _PARTS, {"header", "body"})
     header, body = _object(message, "header"), _object(message, "body")
     _check_keys("header", header, _HEADER, _REQUIRED_HEADER)
@@ -111,7 +110,7 @@ def _ids(body: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _tracing(tracing: Any) -> dict[str, str]:
-    """A traceparent of the two ids; ids of zeros mean nothing and are refused."""
+    """Returns a traceparent of the two ids; ids of zeros mean nothing and are refused."""
     if tracing is None or tracing == {}:
         return {}
     if not isinstance(tracing, Mapping):

@@ -1,4 +1,4 @@
-"""The words for what becomes of an entry."""
+"""The states of an entry and the columns of its result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def task_id(job_id: int, seq: int) -> int:
-    """One number for a task, as document 002's messages name it."""
+    """Returns one number for a task, as messages name it."""
     return job_id << 32 | seq
 
 

@@ -1,4 +1,4 @@
-"""A project with its datasets, and what became of their entries."""
+"""Describes a project with its datasets, and what became of their entries."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def _figures(project: Project, jobs: list[tuple[Job, Counters]], parts: Pa
 
 
 def _oldest(jobs: list[Job], parts: Parts) -> float | None:
-    """Since when the oldest job with open entries has been waiting."""
+    """Returns how long the oldest job with open entries has been waiting."""
     since = [job.created_at for job in jobs if job.created_at is not None]
     if not since:
         return None
@@ -89,7 +89,7 @@ def _oldest(jobs: list[Job], parts: Parts) -> float | None:
 
 
 def _state(datasets: list[DatasetShape], figures: Figures) -> str:
-    """As document 002 names them."""
+    """Returns the state of a project."""
     states = {dataset.job_state for dataset in datasets}
     if not datasets:
         return "draft"

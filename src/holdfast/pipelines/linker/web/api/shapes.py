@@ -57,7 +57,7 @@ class DatasetShape(Shape):
 
 
 class Figures(Shape):
-    """What became of the entries of a project."""
+    """How many entries of a project have each result."""
 
     states: dict[str, int] = Field(examples=[{"auto_confirmed": 812, "awaiting_review": 140}])
     open: int = Field(description="Entries that are not matched yet.")

@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS = 10
 
 class NewToken(Shape):
     days: Annotated[int, Field(ge=1, le=3650)] | None = Field(
-        default=None, description="After so many days it expires. Default: never."
+        default=None, description="Days until it expires. Default: never."
     )
 
 
