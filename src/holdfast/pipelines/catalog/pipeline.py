@@ -103,7 +103,7 @@ class Catalog(Pipeline):
         return _concluded(choice, result, effects)
 
     async def _photo(self, row: Json, ctx: Context) -> Done:
-        """Looks up a photograph by its barcode first; reads printed text if that is not enough."""
+        """Looks a photograph up by its barcode first; reads printed text if that is not enough."""
         currency, effects = self._currency(ctx.options), Effects()
         async with ctx.file(row) as path:
             name = str(row["name"])

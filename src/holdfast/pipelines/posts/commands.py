@@ -1,4 +1,4 @@
-"""`holdfast posts ...`."""
+"""The commands of `holdfast posts`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LISTED = "`holdfast posts messages` lists them."
 
 @app.callback()
 def posts() -> None:
-    """Posts of social media from crawler events."""
+    """Process posts of social media from crawler events."""
 
 
 @app.command("projects")

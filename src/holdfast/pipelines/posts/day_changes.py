@@ -1,4 +1,4 @@
-"""What a settlement adds to the sums of days, and takes from them."""
+"""Collects what a settlement adds to the sums of days, and subtracts from them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.pipeline import Row
 
-#: Where the columns are in a row that `posts_insert` takes.
+#: Positions of the columns in a row that `posts_insert` takes.
 _PLATFORM, _DAY, _SENTIMENT, _INTENT, _IMPACT, _RISK, _VIRAL = 1, 22, 23, 28, 30, 31, 32
 
 #: scope, day, platform, sentiment, intent, risk
@@ -19,21 +19,21 @@ class DayChanges:
         self._sums: dict[Day, tuple[int, int, float]] = {}
 
     def add(self, posts: Iterable[tuple[Any, ...]]) -> None:
-        """Posts that count from now on."""
+        """Adds posts that count from now on."""
         for row in posts:
             sentiment, risk = row[_SENTIMENT] or "NOT_ANALYSED", row[_RISK] or "UNKNOWN"
             day = (row[0], row[_DAY], row[_PLATFORM], sentiment, row[_INTENT], risk)
             self._change(day, 1, row[_VIRAL] or 0, row[_IMPACT] or 0.0)
 
     def remove(self, row: Row) -> None:
-        """A post as it counted until now."""
+        """Subtracts a post as it counted until now."""
         names = ("scope", "day", "platform", "sentiment", "intent", "risk")
         scope, day, platform, sentiment, intent, risk = (row[name] for name in names)
         key = (scope, day, platform, sentiment, intent, risk)
         self._change(key, -1, -row["viral"], -row["impact"])
 
     def merge(self, rows: Iterable[Row]) -> None:
-        """Changes that were stored before."""
+        """Adds changes that were stored before."""
         for row in rows:
             key = (row["scope"], row["day"], row["platform"], row["sentiment"], row["intent"])
             self._change((*key, row["risk"]), row["posts"], row["viral"], row["impact_sum"])
@@ -43,5 +43,5 @@ class DayChanges:
         self._sums[day] = (before[0] + posts, before[1] + viral, before[2] + impact)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """In the order of their keys; without those that cancel out."""
+        """Returns the changes in the order of their keys; without those that cancel out."""
         return [(*day, *sums) for day, sums in sorted(self._sums.items()) if any(sums)]

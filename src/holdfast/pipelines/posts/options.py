@@ -1,4 +1,4 @@
-"""The settings of posts. The names that the document gives them are accepted too."""
+"""The settings of posts. Some are read under the older names of the crawler's service too."""
 
 from __future__ import annotations
 
