@@ -35,7 +35,7 @@ async def _acts(server: ApiServer) -> list[tuple[Any, ...]]:
 
 
 async def test_failed_logins_and_logouts_are_audited(server: ApiServer) -> None:
-    """W1. What was typed as a name may be a password: only names are kept."""
+    """What was typed as a name may be a password: only names are kept."""
     await _account(server, "ada")
     for name in ("ada", "hunter2hunter2"):
         body = {"name": name, "password": "wrong, I am afraid"}
@@ -57,7 +57,6 @@ async def test_kickoff_is_audited(server: ApiServer) -> None:
 
 
 async def test_reset_of_a_password_ends_tokens_links_and_sessions(server: ApiServer) -> None:
-    """W2"""
     await _account(server, "ada")
     token = await server.parts.accounts.make_token("ada", "old", None, "ada")
     link = await server.parts.accounts.make_link("ada", "tester")
@@ -71,7 +70,6 @@ async def test_reset_of_a_password_ends_tokens_links_and_sessions(server: ApiSer
 
 
 async def test_token_sets_no_password_and_makes_no_way_in(server: ApiServer) -> None:
-    """W3"""
     root = await server.person("root", "admin")
     new = {"password": "a long new password"}
     assert (await root.put("/api/session/password", json=new)).status_code == 403
@@ -82,7 +80,6 @@ async def test_token_sets_no_password_and_makes_no_way_in(server: ApiServer) -> 
 
 
 async def test_token_makes_none_that_outlives_it(server: ApiServer) -> None:
-    """W3"""
     await server.parts.accounts.add_user("ada", "operator", None, "tester")
     mother = await server.parts.accounts.make_token("ada", "mother", 5 * 86_400.0, "ada")
     ada = server.anybody(headers={"Authorization": f"Bearer {mother.value}"})
@@ -104,7 +101,6 @@ async def test_token_makes_none_that_outlives_it(server: ApiServer) -> None:
 async def test_passwords_that_are_guessed_first_are_refused(
     server: ApiServer, password: str
 ) -> None:
-    """W4"""
     await server.parts.accounts.add_user("adalovelace", "operator", None, "tester")
     link = await server.parts.accounts.make_link("adalovelace", "tester")
     client = server.anybody()
@@ -121,7 +117,6 @@ def test_the_list_is_of_some_thousands_and_refuses_no_honest_password() -> None:
 
 
 async def test_session_that_was_left_alone_is_over(server: ApiServer) -> None:
-    """W5"""
     await _account(server, "ada")
     ada = await _logged_in(server, "ada")
     await execute(server.parts.store, "update sessions set seen_at = @after(-80000)")
@@ -220,7 +215,6 @@ async def test_second_factor_is_set_up_on_the_account_page_and_removed_with_a_co
 
 
 async def test_guessing_elsewhere_does_not_lock_a_user_out(server: ApiServer) -> None:
-    """W7"""
     await _account(server, "ada")
     people = server.parts.console.people
     for number in range(19):
@@ -234,7 +228,6 @@ async def test_guessing_elsewhere_does_not_lock_a_user_out(server: ApiServer) ->
 
 
 async def test_audit_only_grows(server: ApiServer) -> None:
-    """W1, W18"""
     await _account(server, "ada")
     store = server.parts.store
     for sql in ("update audit set actor = 'eve'", "delete from audit"):

@@ -1,4 +1,4 @@
-"""Dry runs: audited, and stopped by kill switches (W1, W9); they change nothing."""
+"""Dry runs: audited, and stopped by kill switches; they change nothing."""
 
 from __future__ import annotations
 

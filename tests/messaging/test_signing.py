@@ -1,4 +1,4 @@
-"""Signed messages: changed, unsigned or signed with another key, they name no owner (W12)."""
+"""Signed messages: changed, unsigned or signed with another key, they name no owner."""
 
 from __future__ import annotations
 

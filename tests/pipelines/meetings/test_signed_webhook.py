@@ -1,4 +1,4 @@
-"""The webhook's signed form: in time, unchanged, and once (W13)."""
+"""The webhook's signed form: in time, unchanged, and once."""
 
 from __future__ import annotations
 
