@@ -94,7 +94,7 @@ class Settings:
         1.5, "Time that running items get to finish when a worker stops.", 0, 3600
     )
     sweep_seconds: float = setting(
-        5, "Interval between searches for unfinished jobs and for what nobody holds.", 0.01, 3600
+        5, "Interval between searches for unfinished jobs and for what no worker holds.", 0.01, 3600
     )
 
     log_level: str = setting(

@@ -10,7 +10,7 @@ HoldfastError
 │   ├── UnfitState         an action that is not allowed in the current state
 │   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
 │   ├── SwitchedOff        a flag, a kill switch or a setting is in the way; it may be changed
-│   │   └── Disabled       new jobs of a pipeline are off until somebody switches them on
+│   │   └── Disabled       new jobs of a pipeline are off until someone switches them on
 │   ├── NotAllowed         missing permission, or not logged in
 │   ├── TooLarge           a body or a file over its limit
 │   ├── Throttled          too many requests; try again later

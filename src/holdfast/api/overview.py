@@ -35,7 +35,7 @@ class Backlog(Shape):
 
 
 class Overview(Shape):
-    points: list[dict[str, Any]] = Field(description="Totals over time of everybody's jobs.")
+    points: list[dict[str, Any]] = Field(description="Totals over time of all jobs.")
     backlog: list[Backlog]
     workers: int
     dead_letters: int

@@ -33,14 +33,16 @@ class RulingShape(Shape):
     version: int
     kind: RulingKind
     value: Any
-    changes: dict[str, Any] = Field(description="Values of columns that win in grid and export.")
+    changes: dict[str, Any] = Field(
+        description="Values of columns that take precedence in grid and export."
+    )
     reason: str
     author: str
     at: datetime | None
 
 
 class RulingState(Shape):
-    version: int = Field(description="To be named with the next decision; 0: none was made.")
+    version: int = Field(description="Send it with the next decision; 0: there was none.")
     ruling: RulingShape | None = Field(description="What counts now.")
     history: list[RulingShape] = Field(description="All decisions, the oldest first.")
 

@@ -153,7 +153,7 @@ class FileLibrary:
 
     async def _all(self, ids: Sequence[int], scope: str | None) -> list[StoredFile]:
         if len(ids) > MOST_IMAGES:
-            raise UserError(f"more than {MOST_IMAGES:,} images are selected", "Make several jobs.")
+            raise UserError(f"more than {MOST_IMAGES:,} images are selected", "Start several jobs.")
         return [await self._files.file(file_id, scope) for file_id in dict.fromkeys(ids)]
 
     async def job_input(
@@ -262,7 +262,7 @@ def _require_images(files: Sequence[StoredFile]) -> None:
     tables = [file.name for file in files if not is_image(file)]
     if tables:
         raise UserError(
-            f"{tables[0]} is not an image", "Make a job over one table, or over images only."
+            f"{tables[0]} is not an image", "Start a job over one table, or over images only."
         )
 
 

@@ -43,8 +43,8 @@ class Amounts:
     )
     items: int = setting(
         100_000_000,
-        "Maximum number of open items per owner, counted when a job is made over HTTP or by an"
-        " adapter, or its maximum is raised over HTTP: it takes in no more than what is left; and"
+        "Maximum number of open items per owner, counted when a job is started over HTTP or by"
+        " an adapter, or its maximum is raised over HTTP: it gets no more than what is left; and"
         " when records are added over HTTP.",
         0,
         10**12,

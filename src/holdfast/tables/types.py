@@ -33,8 +33,8 @@ class TableOptions:
     max_unpacked_bytes: int = 100_000_000_000
     max_bad_rows: int = setting(
         1_000,
-        "Most rows of one file that cannot be read. Each becomes an ERROR item; one more stops the"
-        " file.",
+        "Maximum number of rows of one file that cannot be read. Each becomes an ERROR item; one"
+        " more stops the file.",
         0,
         10**12,
     )

@@ -219,7 +219,7 @@ def projects(as_json: bool = JSON) -> None:
     ]  # fmt: skip
     headers = ("project", "name", "provider", "entries", "accepted", "reviewed", "to review",
                "failed")  # fmt: skip
-    empty = f"{settings.owner} has no projects. Make one with: holdfast linker match FILE"
+    empty = f"{settings.owner} has no projects. Create one with: holdfast linker match FILE"
     print_table(headers, rows, empty, right=headers[3:])
 
 

@@ -59,7 +59,7 @@ class LinkerOptions:
         50, "Maximum number of queries in one request to the Reconciliation server.", 1, 1000
     )
     quota_projects: int = setting(
-        1_000, "Maximum number of projects per owner, for new ones made over HTTP.", 0, 10**12
+        1_000, "Maximum number of projects per owner, for new ones created over HTTP.", 0, 10**12
     )
     timeout_seconds: float = setting(
         600.0, "Time limit for one entry, including its waits for the gate.", 1, 3600
@@ -141,7 +141,7 @@ JOB_OPTIONS = (
     Option("provider", default=WIKIDATA, help="wikidata, or the URL of a Reconciliation service."),
     Option("mapping", default="", help="Which column says what, as JSON. Empty: guessed by name."),
     Option("language", default="en", help="Language of labels, such as en."),
-    Option("candidates", int, default=10, help="Most candidates that are kept for an entry."),
+    Option("candidates", int, default=10, help="Maximum number of candidates kept for an entry."),
     Option(
         "auto_accept",
         float,
@@ -215,7 +215,7 @@ def checked_provider(provider: str) -> str:
     if "@" in parts.netloc:
         raise UserError(
             "the address of a provider has no name and password",
-            "Everybody who sees the project would see them.",
+            "Everyone who sees the project would see them.",
         )
     return provider
 

@@ -38,7 +38,7 @@ class MeetingsOptions:
     )
     batch_pages: int = setting(
         10,
-        "API pages that one slice of a backfill reads at most.",
+        "Maximum number of API pages that one slice of a backfill reads.",
         1,
         1_000_000,
         alias="FULL_BACKFILL_BATCH_SIZE",

@@ -55,7 +55,9 @@ def status(as_json: bool = JSON) -> None:
 @app.command("messages")
 def messages(
     state: str | None = typer.Option(None, "--state", help="Only parked, waiting or dead ones."),
-    limit: int = typer.Option(200, "--limit", min=1, max=100_000, help="How many at most."),
+    limit: int = typer.Option(
+        200, "--limit", min=1, max=100_000, help="Maximum number of messages."
+    ),
     as_json: bool = JSON,
 ) -> None:
     """List the messages that are parked, waiting or dead, with the reason and the next try."""

@@ -218,7 +218,7 @@ async def export(
     return await export_jobs(jobs, format, person, parts)
 
 
-@router.put("/{project_id}/readers/{user_name}", summary="Invite somebody to read a project")
+@router.put("/{project_id}/readers/{user_name}", summary="Invite a person to read a project")
 async def invite(
     project: OwnProject, user_name: UserName, person: Operator, parts: PartsOf
 ) -> ProjectShape:

@@ -136,7 +136,7 @@ class TaskShape(Shape):
 
 
 class TaskDetail(TaskShape):
-    version: int = Field(description="To be named with the next decision; 0: none was made.")
+    version: int = Field(description="Send it with the next decision; 0: there was none.")
     candidates: list[CandidateShape]
 
 

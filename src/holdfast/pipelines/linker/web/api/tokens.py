@@ -50,7 +50,7 @@ class TokenList(Shape):
     tokens: list[TokenShape]
 
 
-@router.post("", status_code=201, summary="Make an address for OpenRefine")
+@router.post("", status_code=201, summary="Create an address for OpenRefine")
 async def make(
     project: OwnProject, body: NewToken, request: Request, person: Operator, parts: PartsOf
 ) -> MadeToken:
