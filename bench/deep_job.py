@@ -55,8 +55,9 @@ from   generate_series(1, %(count)s) n
 
 
 class DeepJob:
-    """At first all of it is open; `finish` gives every item its outcome. `file` holds the one row
-    of which the job is really made."""
+    """A job that is all open at first; `finish` gives every item its outcome.
+
+    `file` contains the one row from which the job is really created."""
 
     def __init__(self, database: Postgres, file: Path, count: int) -> None:
         self._database = database
@@ -82,12 +83,13 @@ class DeepJob:
         self._database.settle_down()
 
     def items_cursor(self, statuses: tuple[ItemStatus, ...], depth: int) -> str | None:
-        """The cursor of a page that `depth` items lie before, as the API would have given it."""
+        """Returns the cursor of a page with `depth` items before it, as the API would have returned
+        it."""
         if not depth:
             return None
         position: Position = {"phase": "seq", "seq": depth}
         if statuses:
-            # Of one status only, the same depth lies a little further on.
+            # With one status only, the same depth is a little further on.
             seq = depth if len(statuses) > 1 else depth * ERROR_EVERY // (ERROR_EVERY - 1)
             query = "select updated_at from outcomes where job_id = %(job)s and seq = %(seq)s"
             (at,) = self._row(query, seq=seq)

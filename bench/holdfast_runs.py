@@ -1,4 +1,4 @@
-"""Holdfast as a user runs it: its commands as processes, its results read from the database."""
+"""Runs Holdfast as a user does: its commands as processes, its results read from the database."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Database(Protocol):
     def newest_job(self) -> int: ...
 
     def settle_down(self) -> None:
-        """Leaves no upkeep of the earlier phase to be paid for by the next."""
+        """Leaves no upkeep of the earlier phase for the next one to pay."""
 
     def counts(self, job_id: int) -> tuple[int, int]:
-        """How many items the job has, and how many of them are DONE."""
+        """Counts the items of the job, and those of them that are DONE."""
 
     def rate(self, job_id: int) -> Rate: ...
 
     def finishes(self, job_id: int) -> list[tuple[float, int]]:
-        """How many items of the job ended at each moment, in order."""
+        """Returns how many items of the job ended at each moment, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _migrate(database: Database, folder: Path) -> None:
 
 
 def ingest(database: Database, file: Path, folder: Path, pipeline: Path = NOOP) -> Watch:
-    """`holdfast run --no-work`, from the start of the process to its end."""
+    """Runs `holdfast run --no-work`, from the start of the process to its end."""
     command = python("holdfast", "run", pipeline, file, "--new", "--no-work")
     return measure.run_to_end([command], folder, settings(database, folder))
 
@@ -157,7 +157,7 @@ def work(
     pipeline: Path = NOOP,
     extra: Mapping[str, str] | None = None,
 ) -> Worked:
-    """Works the newest job off with this many `holdfast work` processes."""
+    """Processes the newest job with this many `holdfast work` processes."""
     job_id = database.newest_job()
     command = python("holdfast", "work", pipeline, "--job", job_id, "--until-idle")
     used = settings(database, folder) | dict(extra or {})

@@ -1,5 +1,5 @@
-"""Events to stored analytics: how many items a second at full load, how long a batch takes at half
-load, and whether memory stays flat."""
+"""Processes events to stored analytics: how many items per second at full load, how long a batch
+takes at half load, and whether memory stays flat."""
 
 from __future__ import annotations
 
@@ -116,14 +116,14 @@ def _await(dsn: str, folder: Path, query: str, count: int, started: Sequence[Pop
 
 
 def _memory(started: Sequence[Popen[bytes]]) -> float:
-    """Of all processes and their children."""
+    """Returns the memory of all processes and their children."""
     parents = [psutil.Process(each.pid) for each in started]
     every = [p for parent in parents for p in (parent, *parent.children(recursive=True))]
     return float(sum(process.memory_info().rss for process in every))
 
 
 def _rate(dsn: str) -> float:
-    """From the first batch that was complete to the last."""
+    """Returns the rate from the first complete batch to the last."""
     query = (
         "select sum(items_count) - max(items_count),"
         " extract(epoch from max(finished_at) - min(finished_at))"

@@ -1,4 +1,4 @@
-"""Columns of a file and fields of a pipeline: which is which, and a row under the fields' names.
+"""Maps columns of a file to fields of a pipeline, and renames rows.
 
 A job stores its rows under the names that the file has. The mapping is stored with the job and
 applied whenever a row is read. The records of a standing job come from many places: each is matched
@@ -18,12 +18,13 @@ Inputs = Sequence[str] | Mapping[str, Sequence[str]]
 
 #: Marks a row that could not be read: its value is the reason. No column may have this name.
 BAD_ROW = "_bad_row"
-#: Where such a row is, and how it begins.
+#: Where such a row is in its file, and how it begins.
 LINE = "_line"
 EXCERPT = "_excerpt"
-#: In a record of a standing job: column -> field, if a person chose others than its names show.
+#: In a record of a standing job: column -> field, if a person chose differently from what names
+#: show.
 NAMES = "_names"
-#: Each column is compared with each field while a person waits for it.
+#: How many columns are compared with each field while a person waits.
 _COMPARED_COLUMNS = 1000
 _COMPARED_CHARACTERS = 200
 _REMEMBERED = 1000
@@ -32,12 +33,11 @@ _REMEMBERED = 1000
 def column_mapping(
     columns: Sequence[str], inputs: Inputs, chosen: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Column -> field, where the two differ.
+    """Maps columns to fields, if the two differ.
 
-    What a person chose comes first. Then each field that is left takes the column of exactly its
-    name, else of one of its aliases, else the only column whose name differs from those in case,
-    spaces and punctuation alone. A part of a name is never enough.
-    """
+    What a person chose comes first. Then each remaining field takes the column with exactly its
+    name, else with one of its aliases, else the only column whose name differs from those only in
+    case, spaces and punctuation. A part of a name is never enough."""
     mapping = dict(chosen or {})
     taken = set(mapping.values())
     free = [column for column in columns if column not in mapping]
@@ -76,7 +76,7 @@ def fields_without_column(
 
 
 def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any]:
-    """The row as the pipeline reads it; columns without a field keep their names."""
+    """Returns the row as the pipeline reads it; columns without a field keep their names."""
     mapped = {mapping.get(name, name): value for name, value in row.items()}
     if len(mapped) < len(row):
         _refuse_twins(row, mapping)
@@ -84,8 +84,8 @@ def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any
 
 
 class RowNames:
-    """Rows under the fields' names: by the mapping of their job, or without one, each by its own
-    names or the mapping that it has."""
+    """Renames rows to the fields' names: by the mapping of their job, or without one, each by its
+    own names or the mapping that it has."""
 
     def __init__(self, mapping: Mapping[str, str] | None, inputs: Inputs = ()) -> None:
         self._mapping = mapping
@@ -117,13 +117,13 @@ class RowNames:
 def chosen_names(
     columns: Sequence[str], inputs: Inputs, mapping: Mapping[str, str]
 ) -> dict[str, str] | None:
-    """The mapping, if a record of a standing job does not show it by its names alone."""
+    """Returns the mapping, if a record of a standing job does not show it by its names alone."""
     names = {column: field for column, field in mapping.items() if field != column}
     return None if names == column_mapping(columns, inputs) else names
 
 
 def with_names(row: dict[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
-    """The record as it came, and the names that were chosen for its columns."""
+    """Returns the record as it came, with the names that were chosen for its columns."""
     if names is None or BAD_ROW in row:
         return row
     try:
@@ -141,7 +141,8 @@ def require_chosen_names(row: Mapping[str, Any]) -> None:
 
 
 def _chosen_names(row: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """Applications may have a field of this name themselves."""
+    """Returns the record's own mapping, if it is one: applications may have a field of this
+    name."""
     names = row[NAMES]
     is_mapping = isinstance(names, dict) and all(isinstance(each, str) for each in names.values())
     return names if is_mapping else None
@@ -167,7 +168,7 @@ def _column_for(names: list[str], columns: Sequence[str]) -> str | None:
 
 
 def _refuse_twins(columns: Iterable[str], mapping: Mapping[str, str]) -> None:
-    """Two columns for one field would lose cells."""
+    """Refuses two columns for one field, which would lose cells."""
     sources: dict[str, str] = {}
     for column in columns:
         field = mapping.get(column, column)

@@ -1,9 +1,9 @@
 """Full-text search for an extension: FTS5 on SQLite, a `tsvector` with a GIN index on PostgreSQL.
 
 A search table has the words of an extension's texts, and a queue the batches whose words it does
-not have yet. A migration makes both (`create_statements`). Rows are queued in the transaction that
-writes their texts, and indexed by the pipeline's `tend`: a text can be read before it can be found.
-The extension names these queries, where TABLE is the search table:
+not have yet. A migration creates both (`create_statements`). Rows are queued in the transaction
+that writes their texts, and indexed by the pipeline's `tend`: a text can be read before it can be
+found. The extension names these queries, where TABLE is the search table:
 
 TABLE_enqueue   add :batch, a JSON object, to TABLE_queue
 TABLE_next      id and batch of the first one, `@skip_locked`
@@ -28,13 +28,13 @@ from holdfast.model import Json
 from holdfast.pipeline import Tx
 
 _WORDS = re.compile(r'"[^"]*"|[^\s"]+')
-#: As much of a text as can be searched. Each place in it is compared with each form.
+#: How much of a text can be searched. Each place in it is compared with each form.
 _SEARCHED_CHARACTERS = 100_000
 _MOST_FORMS = 50
 #: What the database puts around a match. No text that people read has these characters.
 _MARKED = re.compile("\x02([^\x02\x03]*)\x03")
 
-#: A stretch of a text, and whether it is what was searched for.
+#: A stretch of a text, and whether it matches the search.
 Part = tuple[str, bool]
 
 
@@ -62,11 +62,12 @@ class TextIndex:
     table: str
 
     async def enqueue(self, tx: Tx, batch: Json) -> None:
-        """To be indexed as they are then; also what is gone, so that it is found no longer."""
+        """Queues a batch, to be indexed as its rows are then; also removed rows, so that they are
+        no longer found."""
         await tx.take(f"{self.table}_enqueue", {"batch": orjson.dumps(batch).decode()})
 
     async def index_some(self, tx: Tx) -> bool:
-        """Indexes one batch; False when all are indexed."""
+        """Indexes one batch; returns False when all are indexed."""
         rows = await tx.fetch(f"{self.table}_next")
         if not rows:
             return False
@@ -80,24 +81,24 @@ class TextIndex:
 
 
 def search_query(words: str) -> str:
-    """The words, each in quotes, as both databases take them; empty if there are none. Words
-    within quotes are a phrase."""
+    """Returns the words, each in quotes, as both databases accept them; empty if there are none.
+
+    Words within quotes are a phrase."""
     parts = (part.replace('"', "").replace("\0", "").strip() for part in _WORDS.findall(words))
     return " ".join(f'"{part}"' for part in parts if any(map(str.isalnum, part)))
 
 
 def snippet_parts(marked: str) -> list[Part]:
-    """What `@snippet` gave."""
+    """Splits what `@snippet` returned."""
     parts = _MARKED.split(marked)
     return [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
 
 
 def highlighted_parts(text: str, marked: str) -> list[Part]:
-    """The text, with every place at which a word is that `@highlight` marked.
+    """Splits the text at every place of a word that `@highlight` marked.
 
     The database says which words match, stems and all; its own copy of the text would not do, as
-    PostgreSQL leaves out what looks like a tag.
-    """
+    PostgreSQL leaves out what looks like a tag."""
     forms = {form for form in _MARKED.findall(marked) if form.strip()}
     if not forms:
         return [(text, False)]

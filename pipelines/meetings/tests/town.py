@@ -13,7 +13,8 @@ from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
 from holdfast_meetings.options import MeetingsOptions

@@ -20,7 +20,8 @@ from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
 from holdfast.engine.dry_discovery import dry_options
 from holdfast.engine.own_files import OwnFiles
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.extension import installed
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store

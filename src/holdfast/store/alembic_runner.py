@@ -1,5 +1,7 @@
-"""Runs Alembic on a connection of its own. Imported only when the schema changes: it takes longer
-to load than most commands take to answer."""
+"""Runs Alembic on its own connection.
+
+It is imported only when the schema changes, because loading it takes longer than most commands need
+to answer."""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def upgrade(url: str, branches: Sequence[Branch], names: Iterable[str]) -> None:
 
 
 def _run(connection: Connection, steps: Callable[[Any], Any]) -> None:
-    """What `alembic.command` does, without loading every revision again for each branch."""
+    """Does what `alembic.command` does, without loading every revision again for each branch."""
     options = {"fn": lambda revision, _: steps(revision), "render_as_batch": True}
     context = MigrationContext.configure(connection, opts=options)
     with Operations.context(context), context.begin_transaction():
@@ -57,7 +59,7 @@ def _run(connection: Connection, steps: Callable[[Any], Any]) -> None:
 
 
 def _indexes_of(scripts: ScriptDirectory, branch: str) -> dict[str, str]:
-    """Those that revisions of the branch leave to be built outside a transaction."""
+    """Returns the indexes that the branch's revisions leave to be built outside a transaction."""
     indexes: dict[str, str] = {}
     for script in scripts.iterate_revisions(f"{branch}@head", "base"):
         indexes.update(getattr(script.module, "CONCURRENTLY", {}))
@@ -77,7 +79,7 @@ def downgrade(url: str, branches: Sequence[Branch], target: str) -> None:
 
 @contextmanager
 def _failures_of(what: str) -> Iterator[None]:
-    """A mistake in a migration is not a database that is gone."""
+    """Raises a failed migration as such, so that it is not taken for an unreachable database."""
     try:
         yield
     except Exception as error:
@@ -101,7 +103,8 @@ def _scripts(branches: Sequence[Branch]) -> ScriptDirectory:
 
 
 def _check_names(scripts: ScriptDirectory, branches: Sequence[Branch]) -> None:
-    """`status` knows revisions by the names of their files, without importing them."""
+    """Checks that file names match revisions: `status` reads revisions from the names without
+    importing."""
     expected = {revision for branch in branches for revision in branch.revisions}
     for script in scripts.walk_revisions():
         if script.revision not in expected:
@@ -113,8 +116,8 @@ def _check_names(scripts: ScriptDirectory, branches: Sequence[Branch]) -> None:
 
 @contextmanager
 def _installed_only(connection: Connection, branches: Sequence[Branch]) -> Iterator[None]:
-    """Alembic cannot work with revisions whose files it does not have. Those of extensions that
-    are not installed are taken out of its table for the length of the transaction."""
+    """Hides the revisions of extensions that are not installed for the length of the transaction,
+    because Alembic cannot work with revisions whose files it does not have."""
     known = {revision for branch in branches for revision in branch.revisions}
     left = [revision for revision in _revisions(connection) if revision not in known]
     for revision in left:

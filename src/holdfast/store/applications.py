@@ -1,7 +1,8 @@
-"""`holdfast.enqueue` and `holdfast.aenqueue`: records from an application, in its transaction.
+"""Implements `holdfast.enqueue` and `holdfast.aenqueue`: records from an application, in its
+transaction.
 
-The same steps for every library: each connection becomes a transaction of the store. That of a
-library without `await` never waits, so that its steps run to their end at once.
+The steps are the same for every library: each connection becomes a transaction of the store. A
+connection of a library without `await` never waits, so its steps run to their end at once.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def enqueue(
     owner: str | None = None,
     own_transaction: bool = False,
 ) -> Enqueued:
-    """Adds records to the standing job of a pipeline, in the transaction that the connection is in,
-    or in one of their own. `key`: a record whose key is known becomes no item."""
+    """Adds records to the standing job of a pipeline, in the connection's current transaction or in
+    one of their own. `key`: a record whose key is known becomes no item."""
     addition = _addition(pipeline, rows, key, run_at, owner)
     if _is_async(connection):
         raise UserError("this connection is async", "Use: await holdfast.aenqueue(...)")
@@ -67,7 +68,7 @@ async def aenqueue(
     owner: str | None = None,
     own_transaction: bool = False,
 ) -> Enqueued:
-    """The same on an async connection."""
+    """Does the same as `enqueue` on an async connection."""
     addition = _addition(pipeline, rows, key, run_at, owner)
     return await _add(connection, addition, own_transaction)
 
@@ -76,7 +77,7 @@ def _addition(
     pipeline: str, rows: Rows, key: RowKey | None, run_at: datetime | None, owner: str | None
 ) -> Addition:
     if isinstance(rows, Mapping):
-        raise UserError("rows is one record", "Give a list: [row].")
+        raise UserError("`rows` must be a list of records", "Pass a list: [row].")
     require_time(run_at)
     return Addition(pipeline, owner or "", new_items(rows, key), run_at)
 
@@ -91,7 +92,9 @@ def _finish(steps: Coroutine[Any, Any, T]) -> T:
 
 
 class _Borrowed:
-    """An application's transaction, as the store's steps see it. Rows are read by position."""
+    """An application's transaction with the interface that the store's steps need.
+
+    Rows are read by position."""
 
     waited_seconds = 0.0
 
@@ -127,7 +130,8 @@ class _Borrowed:
 
 
 def _is_older_schema(error: Exception) -> bool:
-    """SQLAlchemy has the driver's error within its own."""
+    """Whether an error means that the schema is older; SQLAlchemy wraps the driver's error in its
+    own."""
     own = getattr(error, "orig", None) or error
     if getattr(own, "sqlstate", None) in _NOT_IN_SCHEMA:
         return True
@@ -139,10 +143,10 @@ class _Library(NamedTuple):
 
     borrow: Callable[[Any], Any]  # a _Borrowed, as far as the steps need a Transaction
     in_transaction: Callable[[Any], bool]
-    commits_each: Callable[[Any], bool]  # whether the next statement is committed by itself
+    commits_each: Callable[[Any], bool]  # whether the next statement commits by itself
     begin: Callable[[Any], Any]  # a transaction that is committed at its end
-    how: str  # an application begins one
-    in_one_statement: bool = False  # records without keys are added so
+    how: str  # how an application begins a transaction
+    in_one_statement: bool = False  # whether records without keys are added in one statement
 
 
 async def _add(connection: Any, addition: Addition, own_transaction: bool) -> Enqueued:
@@ -159,7 +163,7 @@ async def _add(connection: Any, addition: Addition, own_transaction: bool) -> En
 async def _transaction(
     library: _Library, connection: Any, addition: Addition, own_transaction: bool
 ) -> AsyncIterator[None]:
-    """That of the application, or one of the records' own."""
+    """Enters the application's transaction, or a new one for the records."""
     commits_each = library.commits_each(connection)
     if not own_transaction:
         if commits_each:
@@ -206,7 +210,7 @@ def _family_of(kind: type) -> str:
 
 
 def _driver_connection(connection: Any) -> Any:
-    """That of SQLAlchemy's Engine.raw_connection(), which begins nothing by itself."""
+    """Returns the driver's connection behind one of SQLAlchemy's Engine.raw_connection()."""
     return getattr(connection, "driver_connection", connection)
 
 
@@ -220,7 +224,7 @@ def _of_sqlite(connection: Any) -> _Borrowed:
     def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         cursor = connection.cursor()
         cursor.row_factory = None
-        # Keys that come back in another form than they were sent would count as another's.
+        # A codec that changes a key on its way would make the key look like another record's.
         text_factory, connection.text_factory = connection.text_factory, str
         try:
             rows: list[Any] = cursor.execute(query.sql, named_arguments(query, params)).fetchall()
@@ -301,7 +305,7 @@ def _of_sqlalchemy(connection: Any) -> _Borrowed:
 
 
 async def _begun(connection: Any) -> Any:
-    """The connection, of a session too, in a transaction, which a statement would begin."""
+    """Returns the connection, also a session's, in a transaction, which a statement would begin."""
     if hasattr(connection, "get_bind"):  # a session
         found = connection.connection()
         return await found if inspect.isawaitable(found) else found
@@ -313,7 +317,8 @@ async def _begun(connection: Any) -> Any:
 
 
 def _refuse_autocommit(connection: Any) -> None:
-    """With SQLite an application may begin by itself what the driver does not."""
+    """Refuses a connection in autocommit; on SQLite, an application may have begun a transaction
+    itself."""
     connection = getattr(connection, "sync_connection", connection)
     pooled = connection.connection
     if connection.dialect.detect_autocommit_setting(pooled.dbapi_connection) and not getattr(
@@ -353,7 +358,7 @@ _LIBRARIES = {
     "sqlalchemy": _Library(
         borrow=_of_sqlalchemy,
         in_transaction=lambda connection: connection.in_transaction(),
-        commits_each=lambda _: False,  # begins one by itself
+        commits_each=lambda _: False,  # SQLAlchemy begins one by itself
         begin=lambda connection: connection.begin(),
         how="with connection.begin(): ...",
     ),

@@ -1,7 +1,7 @@
-"""Indexes that PostgreSQL builds beside running processes, which it cannot do in a transaction.
+"""Builds indexes on PostgreSQL beside running processes, which cannot be done in a transaction.
 
 A revision names them in `CONCURRENTLY` (name -> table and columns). After each upgrade, those that
-are missing or were interrupted are built. Revisions make them themselves on SQLite.
+are missing or were interrupted are built. On SQLite, revisions create them themselves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _POLL_SECONDS = 0.2
 async def build_indexes(url: str, indexes: Mapping[str, str]) -> None:
     connection = await asyncpg.connect(url)
     try:
-        # Not a lock that is waited for: an index is built only when no older statement runs.
+        # Tried, not waited for: an index is built only when no older statement runs, and waiting
+        # would be one.
         while not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)
         valid = {row[0] for row in await connection.fetch(_VALID, list(indexes))}

@@ -1,8 +1,9 @@
 """Adds records to a standing job, in whatever transaction it is given. Applications, requests,
-commands, messages and consumers of queues all hand in an `Addition`.
+commands, messages and consumers of queues all pass an `Addition`.
 
 Nothing that another process needs is locked or updated: an application may hold its transaction
-open for long. A cancel does not wait for it either; what is committed after it is swept away.
+open for long. A cancel does not wait for it either; what is committed after it is removed by the
+sweep.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ from holdfast.store.storable import storable_key
 
 #: The name of a field whose value is a record's key, or a function that finds it.
 RowKey = str | Callable[[Any], str | None]
-#: As the setting HOLDFAST_MAX_INPUT_BYTES, which applications do not read.
+#: The same limit as the setting HOLDFAST_MAX_INPUT_BYTES, which applications do not read.
 MAX_INPUT_BYTES = 10 * 1024 * 1024
 
 
 class Enqueued(NamedTuple):
-    """`known`: records that became no item, because their key is known."""
+    """How many records became items; `known` counts those that did not because their key is
+    known."""
 
     job_id: int
     accepted: int
@@ -48,10 +50,10 @@ class Enqueued(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Addition:
     """Records for the standing job of a pipeline and topic: of one owner, or the only one that it
-    has. With `opens`, that job is made if there is none."""
+    has. With `opens`, that job is created if there is none."""
 
     pipeline: str
-    owner: str  # "": whichever
+    owner: str  # "": any owner
     items: Sequence[NewItem]
     run_at: datetime | None = None
     topic: str = ""
@@ -70,18 +72,18 @@ class Addition:
         return None if self.run_at is None else sqlite_instant(self.run_at)
 
 
-#: Finds out in the transaction what to add; None if that is nothing.
+#: Decides in the transaction what to add; None adds nothing.
 Fill = Callable[[Transaction], Awaitable[Addition | None]]
 
 
 class Additions:
-    """For requests and messages, whose transaction is ours."""
+    """Adds records of requests and messages, whose transaction is ours."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def standing_job(self, pipeline: str, owner: str) -> int:
-        """The standing job of an owner, or the only one of the pipeline."""
+        """Returns the standing job of an owner, or the only one of the pipeline."""
         async with self._database.driver.reading() as tx:
             return (await _standing_job(tx, Addition(pipeline, owner, ())))[0]
 
@@ -93,8 +95,9 @@ class Additions:
         key: Key | None = None,
         most_items: int | None = None,
     ) -> Enqueued | None:
-        """None: the message with this key was taken before. `most_items`: open items that the owner
-        may have with these."""
+        """Adds the records; returns None if the message with this key was taken before.
+
+        `most_items`: open items that the owner may have, including these."""
         if not await is_first(tx, key):
             return None
         if not isinstance(addition, Addition):
@@ -160,7 +163,7 @@ async def _add_items(tx: Transaction, job_id: int, new_items: NewItems, addition
 
 
 async def _standing_job(tx: Transaction, addition: Addition) -> tuple[int, Reading, str]:
-    """Its id, reading and owner."""
+    """Returns its id, reading and owner."""
     target = {"pipeline": addition.pipeline, "owner": addition.owner, "topic": addition.topic}
     rows = await tx.scan("standing_jobs", target)
     _require_one(addition, len(rows))
@@ -185,7 +188,9 @@ def _require_one(addition: Addition, jobs: int) -> None:
 def new_items(
     rows: Iterable[Any], key: RowKey | None = None, max_bytes: int = MAX_INPUT_BYTES
 ) -> list[NewItem]:
-    """Rows as items. `key` names the field whose value is a record's key, or finds it."""
+    """Converts rows to items.
+
+    `key` names the field whose value is a record's key, or is a function that finds it."""
     if key is None:
         return [new_item(row, None, max_bytes) for row in rows]
     key_of = partial(field_key, name=key) if isinstance(key, str) else key
@@ -199,7 +204,7 @@ def _text_key(key: Any) -> str | None:
 
 
 def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES) -> NewItem:
-    """A row as an item: JSON of a size and depth that every process can read."""
+    """Converts a row to an item: JSON of a size and depth that every process can read."""
     if type(row) is not dict:
         if not isinstance(row, Mapping):
             raise UserError(f"a record is not an object: {row!r:.80}")
@@ -221,7 +226,7 @@ def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES)
 
 
 def require_time(run_at: datetime | None) -> None:
-    """Refuses a time that no database stores."""
+    """Refuses a time that no database can store."""
     if run_at is None:
         return
     if not isinstance(run_at, datetime) or run_at.tzinfo is None:
@@ -235,7 +240,7 @@ def require_time(run_at: datetime | None) -> None:
 
 
 def field_key(row: Any, name: str) -> str:
-    """The value of one field as the record's key."""
+    """Returns the value of one field as the record's key."""
     value = row.get(name) if isinstance(row, Mapping) else None
     if value is None:
         raise UserError(f"a record has no {name!r}, which is the key")

@@ -1,4 +1,4 @@
-"""Instants as either database gives them."""
+"""Parses instants as either database returns them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def seconds_between(earlier: Any, later: Any) -> float:
 
 
 def sqlite_instant(value: datetime) -> str:
-    """The instant as SQLite's columns hold it, so that texts compare like times."""
+    """Formats the instant as SQLite's columns hold it, so that texts compare like times."""
     utc = value.astimezone(UTC).replace(tzinfo=None)
     return f"{utc.isoformat(timespec='milliseconds')}Z"

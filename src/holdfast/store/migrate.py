@@ -1,9 +1,9 @@
-"""The schema's versions: core's and those of each extension, up, down and where they are.
+"""Upgrades, downgrades and describes the schema's versions: the core's and those of each extension.
 
-Core and every extension with a `migrations` folder are branches of their own, which are upgraded
-and downgraded without each other. Core's revisions are numbers (`0004`); an extension's begin with
-its name (`weather_0002`), and its files with the number (`0002_wind.py`). The database has
-one row per branch in `alembic_version`, also for an extension that is no longer installed.
+The core and every extension with a `migrations` folder are branches of their own, which are
+upgraded and downgraded independently. The core's revisions are numbers (`0004`); an extension's
+begin with its name (`weather_0002`), and its files with the number (`0002_wind.py`). The database
+has one row per branch in `alembic_version`, also for an extension that is no longer installed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class BranchStatus:
-    """`current` is None where the branch has no tables yet; `head` where it is not installed."""
+    """`current` is None if the branch has no tables yet; `head` is None if it is not installed."""
 
     name: str
     current: str | None
@@ -81,7 +81,7 @@ class SchemaStatus:
 
     @property
     def newer(self) -> list[BranchStatus]:
-        """Those that a later version of the program or of the extension has written."""
+        """The branches that a later version of the program or of the extension has written."""
         return [branch for branch in self.branches if not branch.known]
 
     @property
@@ -101,7 +101,7 @@ def _named(word: str, name: str) -> str:
 
 
 def installed_branches() -> tuple[Branch, ...]:
-    """Core's first: what extensions write refers to its jobs."""
+    """Returns the core's branch first: what extensions write refers to its jobs."""
     folders = {name: path / "migrations" for name, path in extension_folders().items()}
     extensions = (Branch(name, path) for name, path in folders.items())
     return (Branch(CORE, _CORE_VERSIONS), *(each for each in extensions if each.revisions))
@@ -110,7 +110,7 @@ def installed_branches() -> tuple[Branch, ...]:
 def upgrade(
     url: str, name: str | None = None, *, branches: tuple[Branch, ...] | None = None
 ) -> None:
-    """To the newest revision, all branches or one; in one transaction."""
+    """Upgrades all branches or one to the newest revision, in one transaction."""
     from holdfast.store import alembic_runner
 
     branches = branches or installed_branches()
@@ -131,7 +131,8 @@ def upgrade(
 def downgrade(
     url: str, name: str, revision: str = "-1", *, branches: tuple[Branch, ...] | None = None
 ) -> None:
-    """One branch, to a revision of its own: one step back, a number of steps back or `base`."""
+    """Downgrades one branch to one of its revisions: one step back, a number of steps back or
+    `base`."""
     from holdfast.store import alembic_runner
 
     branches = branches or installed_branches()
@@ -150,7 +151,7 @@ def status(url: str, branches: tuple[Branch, ...] | None = None) -> SchemaStatus
 
 
 def compare(revisions: Iterable[str], branches: tuple[Branch, ...] | None = None) -> SchemaStatus:
-    """What the database has, against what this program and its extensions have."""
+    """Compares what the database has with what this program and its extensions have."""
     current = {_branch_name(revision): revision for revision in sorted(revisions)}
     branches = branches or installed_branches()
     statuses = [_branch_status(branch, current) for branch in branches]
@@ -193,7 +194,7 @@ def _branch(branches: Iterable[Branch], name: str) -> Branch:
 
 
 def _target(branch: Branch, current: str | None, revision: str) -> str:
-    """The revision that is meant, or `base`; steps are counted from the current one."""
+    """Returns the revision that is meant, or `base`; steps are counted from the current one."""
     revisions = branch.revisions
     if current is None:
         raise SchemaError(f"{branch.name} has no tables in this database")
@@ -223,7 +224,7 @@ def _refuse_newer(schema: SchemaStatus) -> None:
 
 
 def _refuse_core_removal(schema: SchemaStatus) -> None:
-    """Their rows name core's jobs, and nothing could work on them."""
+    """Refuses to drop the core's tables while extensions' rows refer to its jobs."""
     left = [branch.name for branch in schema.branches if branch.current and branch.name != CORE]
     if left:
         raise SchemaError(
@@ -255,7 +256,7 @@ async def _postgres_revisions(url: str) -> set[str]:
         try:
             connection = await asyncpg.connect(url, timeout=10)
         except asyncpg.UndefinedObjectError as error:
-            # What asyncpg does not know itself, it takes for a parameter of the server.
+            # asyncpg passes what it does not know to the server as a parameter.
             hint = "Fix the part after the ? in HOLDFAST_DATABASE_URL."
             raise UserError(str(error), hint) from error
         try:

@@ -1,4 +1,4 @@
-"""PostgreSQL: a pool of asyncpg connections, COPY, and its errors in our words."""
+"""The PostgreSQL driver: a pool of asyncpg connections, COPY, and translated errors."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ _SESSION = {
     "enable_seqscan": "off",
     "jit": "off",
     # A process that is frozen or cut off in the middle of a transaction must not keep its locks:
-    # others could not continue. Longer than any of ours is idle; the relay's waits for the broker.
+    # others could not continue. This is longer than any of our transactions is idle; the relay's
+    # waits for the broker.
     "idle_in_transaction_session_timeout": "30s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
-#: The same from our side: a process cut off knows it after 20 seconds, instead of waiting for an
-#: answer until the command's time is up. Where a system has no such option, it waits.
+#: The same from our side: a process that is cut off knows it after 20 seconds, instead of waiting
+#: for an answer until the command's timeout. Systems without such an option wait.
 _SOCKET = {
     "TCP_KEEPIDLE": 10,
     "TCP_KEEPINTVL": 5,
     "TCP_KEEPCNT": 2,
     "TCP_USER_TIMEOUT": 20_000,
 }
-#: Whatever the default of the server: what is looked at after a lock must be seen as it is then.
+#: Set whatever the default of the server is: a read after a lock must see the current state.
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED;"
 _BEGIN_RELAXED = f"{_BEGIN} SET LOCAL synchronous_commit = off;"
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
@@ -86,7 +87,7 @@ async def open_postgres(
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
-    """Notices by itself that the server cannot be reached any more."""
+    """A connection that notices by itself when the server cannot be reached any more."""
 
     __slots__ = ()
 
@@ -95,8 +96,8 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]
         watch_peer(transport.get_extra_info("socket"))
 
     def get_reset_query(self) -> str:
-        """Nothing is reset when a connection goes back to the pool: one round trip less for each
-        transaction. None of ours leaves anything behind: settings are LOCAL, locks end with the
+        """Resets nothing when a connection goes back to the pool, which saves one round trip per
+        transaction. Our transactions leave nothing behind: settings are LOCAL, locks end with the
         transaction, and `listen` ends its listening."""
         return ""
 
@@ -271,8 +272,8 @@ def _arguments(query: Query, params: Mapping[str, Any] | None) -> list[Any]:
 
 @asynccontextmanager
 async def _transacting(connection: Any, begin: str) -> AsyncIterator[None]:
-    """Not asyncpg's own transaction, which cannot be rolled back when it is cancelled while it
-    begins or commits: the pool would find it open."""
+    """Runs a transaction without asyncpg's own, which cannot be rolled back if it is cancelled
+    while it begins or commits: the pool would find it open."""
     try:
         await connection.execute(begin)
         yield

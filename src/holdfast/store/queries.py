@@ -109,7 +109,7 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
         (r"@seconds_since\(([^()]*)\)", r"((julianday('now') - julianday(\1)) * 86400.0)"),
         (r"@instant\(([^()]*)\)", r"\1"),
         (r"@words\(([\w.]+)\)", r"\1"),
-        (r"@replaced_words\b", ""),  # FTS5 replaces nothing, and has one writer at a time
+        (r"@replaced_words\b", ""),  # FTS5 cannot replace words, and has one writer at a time
         (r"@has_words\((\w+), (:\w+)\)", r"\1 match \2"),
         (
             r"@snippet\((\w+), [\w.]+, :\w+\)",
@@ -136,7 +136,7 @@ class Query:
     def in_order(
         self, rows: Sequence[Sequence[Any]] | Sequence[Mapping[str, Any]]
     ) -> Sequence[Sequence[Any]]:
-        """The rows of a batch as sequences in the order of `@rows`."""
+        """Returns the rows of a batch as sequences in the order of `@rows`."""
         if not isinstance(rows[0], Mapping):
             return cast("Sequence[Sequence[Any]]", rows)
         named, names = cast("Sequence[Mapping[str, Any]]", rows), set(self.columns)
@@ -152,20 +152,20 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SqlFolder:
-    """`owner`: the extension whose queries these are; None for core's."""
+    """A folder of queries; `owner`: the extension whose queries these are, None for the core's."""
 
     path: Path
     owner: str | None = None
 
 
-#: Core's own. The console has its queries next to its code.
+#: The core's own queries. The console has its queries next to its code.
 CORE_FOLDERS = tuple(
     SqlFolder(Path(__file__).parents[1] / package / "sql") for package in ("store", "console")
 )
 
 
 def extension_sql(packages: Mapping[str, Path]) -> tuple[SqlFolder, ...]:
-    """The SQL folders of extensions, given as name -> the folder of its package."""
+    """Returns the SQL folders of extensions, given by name with the folder of each package."""
     folders = (SqlFolder(path / "sql", name) for name, path in packages.items())
     return tuple(folder for folder in folders if folder.path.is_dir())
 
@@ -188,7 +188,8 @@ def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Q
 def _folder_queries(
     folder: SqlFolder, dialect: str, fragments: Mapping[str, str]
 ) -> dict[str, tuple[Path, str]]:
-    """Name -> its file and text; a query of the dialect takes the place of the common one."""
+    """Returns the file and text of each query by name; a query of the dialect replaces the common
+    one."""
     queries: dict[str, tuple[Path, str]] = {}
     common = [path for path in sorted(folder.path.glob("*.sql")) if path.stem not in _SPELLINGS]
     for file in common:
@@ -270,6 +271,6 @@ def _parts(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _statement(text: str) -> str:
-    """The text without its comments and the semicolon at the end."""
+    """Returns the text without its comments and the semicolon at the end."""
     lines = [line for line in text.splitlines() if not line.startswith("--")]
     return "\n".join(lines).strip().rstrip(";")

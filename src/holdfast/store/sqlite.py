@@ -1,4 +1,5 @@
-"""SQLite: one writer at a time, concurrent readers, each connection in its own thread."""
+"""The SQLite driver: one writer at a time, concurrent readers, each connection in its own
+thread."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ T = TypeVar("T")
 _READERS = 2
 _BUSY_SECONDS = 10
 _WATCH_SECONDS = 0.004
-#: A transaction without a statement for so long is rolled back: an item blocks the event loop, and
+#: A transaction that is idle for this long is rolled back: an item is blocking the event loop, and
 #: other processes could not write until it ends.
 _IDLE_SECONDS = 10
 
@@ -91,9 +92,10 @@ class SqliteDriver:
         async with self._turn:
             with _mapped_errors():
                 try:
-                    # Inside: one that is cancelled while it begins has begun nevertheless.
+                    # Inside the block: a transaction that is cancelled while it begins has begun
+                    # nevertheless.
                     await self._writer.execute("begin immediate")
-                    # Only now: another process may be the writer until here.
+                    # Noted only here: until now another process may have been the writer.
                     started = self._clock.monotonic()
                     tx = self._transaction(self._writer, verb)
                     tx.rules = self._rules
@@ -172,7 +174,7 @@ class _Connection:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         self._database: sqlite3.Connection | None = None
         self._steps = 0  # beginnings and ends of statements
-        self._was_idle = False  # the transaction was rolled back because of that
+        self._was_idle = False  # whether the transaction was rolled back because of that
         self._closed = threading.Event()
 
     async def open(self) -> None:

@@ -68,7 +68,7 @@ class Store:
 
     @property
     def fetch(self) -> Fetch:
-        """Reads with a named query: how extensions read their own tables."""
+        """Reads with a named query, as extensions read their own tables."""
         return self.database.fetch
 
     async def close(self) -> None:
@@ -87,8 +87,10 @@ async def open_store(
     observe: Observe = no_observe,
     sql: tuple[SqlFolder, ...] | None = None,
 ) -> Store:
-    """`rules`: what new jobs must obey. `sql`: the folders of named queries; by default core's and
-    those of every installed extension."""
+    """Opens a store.
+
+    `rules`: limits for new jobs. `sql`: the folders of named queries; by default those of the core
+    and of every installed extension."""
     clock = clock or SystemClock()
     rng = rng or system_random()
     folders = all_sql() if sql is None else sql

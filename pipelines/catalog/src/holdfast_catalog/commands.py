@@ -1,4 +1,4 @@
-"""`holdfast catalog`: the local catalogue and the shops that are asked."""
+"""`holdfast catalog`: the local catalogue and the shops."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def load(
             for batch in rows:
                 await store.database.write("catalog_load", partial(_save, rows=batch))
             if replace and loaded.products:
-                # Last: jobs that run meanwhile, and a load that is killed, miss nothing.
+                # Last, so that jobs that run at the same time, and a load that is killed, miss
+                # nothing.
                 older = partial(loading.drop_older, source=name, before=began)
                 await store.database.write("catalog_drop", older)
             return bool((await store.fetch("catalog_finds_misspelt"))[0]["found"])
@@ -162,7 +163,7 @@ def shops(as_json: bool = JSON) -> None:
     rows = with_local(_fetched("catalog_providers"))
     for row in rows:
         row["settings"] = orjson.loads(row["settings"])
-        # They may have keys in them.
+        # They may contain keys.
         row["settings"]["headers"] = sorted(row["settings"].pop("headers", ()))
     if as_json:
         print_json(rows)
@@ -416,7 +417,8 @@ async def _offers(
 
 @contextmanager
 def _own_database(settings: Settings) -> Iterator[Settings]:
-    """Nothing of this is kept, and what is loaded already does not count."""
+    """Provides a temporary database: nothing is kept, and catalogues that are loaded already do not
+    count."""
     with tempfile.TemporaryDirectory() as folder:
         own = replace(settings, database_url=f"sqlite:///{folder}/accuracy.db")
         ensure_schema(own)

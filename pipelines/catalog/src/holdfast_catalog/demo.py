@@ -46,7 +46,7 @@ def environment(url: str) -> dict[str, str]:
 
 
 async def fill(sample: Sample) -> None:
-    """One catalogue and one list, made once."""
+    """Adds one catalogue and one list, once."""
     if any(row["source"] == _SOURCE for row in await _sources(sample)):
         return
     await sample.control.change(_load)

@@ -1,1 +1,2 @@
-"""How good the choice is: a labelled list with its catalogue, and generated photographs."""
+"""Measures how good the choice is: a labelled list with its catalogue, and generated
+photographs."""

@@ -1,4 +1,4 @@
-"""On PostgreSQL, misspelt words are found by trigrams, if the extension may be created.
+"""Adds trigrams on PostgreSQL, which find misspelt words, if the extension may be created.
 
 Revision ID: catalog_0003
 """
@@ -30,6 +30,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The extension stays: others may use it."""
+    """Leaves the extension in place: others may use it."""
     if op.get_context().dialect.name == "postgresql":
         op.execute("drop index if exists catalog_products_by_trigrams")

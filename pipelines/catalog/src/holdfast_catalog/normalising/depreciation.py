@@ -1,4 +1,4 @@
-"""Categories of contents and how much of their value is lost, in percent."""
+"""Defines categories of contents and how much of their value is lost, in percent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CATEGORIES = (
 
 
 def depreciation_of(category: str, text: str) -> Category:
-    """By the category that was given, else by the first word of the text that has one."""
+    """Returns the given category, or that of the first word of the text that has one."""
     named = compact(category)
     for known in CATEGORIES:
         if named and named in (compact(known.name), known.code.casefold()):
@@ -61,5 +61,5 @@ def depreciation_of(category: str, text: str) -> Category:
 
 
 def amount_of(total_minor: int, percent: int) -> int:
-    """Rounded half up, in minor units."""
+    """Returns the amount in minor units, rounded half up."""
     return (total_minor * percent * 2 + 100) // 200

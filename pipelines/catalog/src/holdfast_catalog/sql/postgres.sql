@@ -24,7 +24,7 @@ where  id in (@each(:ids, bigint)) and words <> '';
 select count(*) as found from pg_extension where extname = 'pg_trgm';
 
 -- name: catalog_by_likeness
--- Products that have words like these: for lists that misspell all of them.
+-- Products with similar words, for lists that misspell all of them.
 with matching as materialized (
     select   p.id, sum(word_similarity(w.word, p.words)) as likeness
     from     unnest(string_to_array(cast(:text as text), ' ')) w(word)

@@ -1,5 +1,6 @@
-"""What VADER does not know of English posts: words of recent years, idioms, and emoji that it reads
-literally. Weights as VADER's, -4 to 4."""
+"""Words and idioms of English posts that VADER lacks, and emoji that it reads literally.
+
+Weights are as VADER's, -4 to 4."""
 
 from __future__ import annotations
 
@@ -130,7 +131,7 @@ PHRASES = _weighed(
         """,
     }
 )
-#: Instead of VADER's descriptions, of which "fire" and "skull" sound bad.
+#: Used instead of VADER's descriptions, of which "fire" and "skull" sound bad.
 EMOJI = {
     "🔥": "excellent", "💀": "", "😭": "", "🤣": "haha", "😂": "haha", "👏": "", "🙌": "great",
     "💯": "excellent", "🤤": "yummy", "🙃": "annoying", "🙄": "annoying",

@@ -1,6 +1,7 @@
 """The words by which the intent of a post is recognised, English and Vietnamese.
 
-Written by occasion: delivery, support, money, faults, danger, purchase, questions, advertising.
+They are ordered by occasion: delivery, support, money, faults, danger, purchase, questions,
+advertising.
 """
 
 from __future__ import annotations
@@ -421,7 +422,7 @@ PHRASES: Mapping[Intent, str] = {
 }
 
 
-#: Words by which one of the phrases above means nothing bad.
+#: Contexts in which one of the phrases above means nothing bad.
 HARMLESS = """
     won t regret, don t regret, no regrets, never regret, not regret, not disappointed,
     never disappointed, never disappoints, doesn t disappoint, did not disappoint,

@@ -1,4 +1,5 @@
-"""What a post asks for, where no phrase says it: to buy something, or help with something."""
+"""Recognizes what a post asks for if no phrase says it: to buy something, or help with
+something."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _OPENERS = frozenset(
         " has have who whats wheres hows"
     )
 )
-#: Without a question mark, these may begin a sentence that does not ask.
+#: Without a question mark, these may begin a sentence that is not a question.
 _FIRM_OPENERS = _OPENERS - frozenset(str.split("when what have has any who is are do will may did"))
 _ADDRESSED = frozenset(
     str.split(
@@ -24,7 +25,7 @@ _ADDRESSED = frozenset(
     )
 )
 _ASKING_ENDS = frozenset(str.split("không chưa gì nào đâu sao mấy nhiêu"))
-#: They end as questions do, and ask nothing.
+#: They end as questions do, but ask nothing.
 _REPROACHES = ("là sao", "tại sao", "chứ sao", "gì đâu", "chút nào", "tí nào", "xíu nào")
 _OPINIONS = """
     what do you think, what do you guys think, what do you all think, thoughts, who else,

@@ -1,7 +1,7 @@
-"""Vietnamese words of praise and complaint, with what they weigh: -4 to 4, as VADER's.
+"""Vietnamese words of praise and complaint, with their weights: -4 to 4, as VADER's.
 
-Collected by hand for social posts about goods and services. Phrases come before their parts: the
-longest match counts.
+They were collected by hand for social posts about goods and services. Phrases come before their
+parts: the longest match counts.
 """
 
 from __future__ import annotations
@@ -141,12 +141,12 @@ NEGATORS = frozenset(
     ("không", "chẳng", "chả", "chưa", "ko", "k", "hông", "hổng", "đừng", "khỏi", "kg", "khong",
      "chang", "cha", "chua", "hong")
 )  # fmt: skip
-#: Typed with punctuation.
+#: Emoticons, typed with punctuation.
 EMOTICONS = {
     ":)": 0.4, "=)": 0.4, ":D": 1.2, "<3": 2.0, "^^": 1.0, ":3": 0.8, ":((": -1.6, ":(": -1.2,
     "T_T": -1.4, "T.T": -1.4, "=.=": -1.2, "-_-": -1.2, "huhu": -1.0, "hic": -0.8,
 }  # fmt: skip
-#: factor on what follows, or on what is before for those that come after
+#: factor on what follows, or on what comes before for those that follow
 BEFORE = {
     "rất": 1.3, "cực": 1.4, "cực kỳ": 1.5, "cực kì": 1.5, "siêu": 1.4, "quá": 1.3, "vô cùng": 1.5,
     "hết sức": 1.4, "khá": 0.9, "hơi": 0.6, "khá là": 0.9, "thật": 1.2, "thật sự": 1.3,
@@ -159,7 +159,7 @@ AFTER = {
     "ghê gớm": 1.3, "gớm": 1.2, "hết sức": 1.3, "hết nấc": 1.4, "dữ": 1.2, "dữ dội": 1.2,
     "xỉu": 1.4, "thế": 1.1, "thôi": 0.7, "nhất": 1.4,
 }  # fmt: skip
-#: What turns a judgement round.
+#: What reverses a judgement.
 TURNS = {
     "nhưng": 1.0,
     "thế mà": 1.0,

@@ -1,4 +1,4 @@
-"""The indexes, built beside running processes where the database can do that.
+"""Adds the indexes, built beside running processes if the database can do that.
 
 Revision ID: posts_0002
 """
@@ -29,7 +29,8 @@ CONCURRENTLY = {
 
 
 def upgrade() -> None:
-    # PostgreSQL builds them after this, outside the transaction: writers are not held up.
+    # PostgreSQL builds them after this, outside the transaction, so that writers do not have to
+    # wait.
     if op.get_context().dialect.name == "sqlite":
         for name, columns in CONCURRENTLY.items():
             op.execute(f"create index {name} on {columns}")

@@ -145,7 +145,7 @@ create table regulations_run_counts (
 );
 """
 
-#: Table -> the columns that never change. All of them, where none is named.
+#: Table -> the columns that never change: all of them, if none is named.
 IMMUTABLE = {
     "regulations_bodies": (),
     "regulations_texts": (),

@@ -1,4 +1,4 @@
-"""Standing jobs, and counters that are added to instead of updated.
+"""Adds standing jobs, and counters that are added to instead of updated.
 
 Revision ID: 0012
 """

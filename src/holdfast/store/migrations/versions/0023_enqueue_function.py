@@ -1,7 +1,7 @@
-"""On PostgreSQL, records of applications are added by a function.
+"""Adds a function on PostgreSQL that adds records of applications.
 
-One statement over all tables was most of what a record cost the database: it was put together again
-for each call, and a function's statements are kept. What such a record does not count is null, and
+One statement over all tables was most of what a record cost the database: it was planned again for
+each call, and a function's statements are kept. What such a record does not count is null, and
 takes no space.
 
 Revision ID: 0023

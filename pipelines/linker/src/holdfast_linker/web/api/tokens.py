@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS = 10
 
 class NewToken(Shape):
     days: Annotated[int, Field(ge=1, le=3650)] | None = Field(
-        default=None, description="After so many days it expires. Default: never."
+        default=None, description="Days until it expires. Default: never."
     )
 
 
@@ -50,7 +50,7 @@ class TokenList(Shape):
     tokens: list[TokenShape]
 
 
-@router.post("", status_code=201, summary="Make an address for OpenRefine")
+@router.post("", status_code=201, summary="Create an address for OpenRefine")
 async def make(
     project: OwnProject, body: NewToken, request: Request, person: Operator, parts: PartsOf
 ) -> MadeToken:
