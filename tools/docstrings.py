@@ -57,6 +57,8 @@ PARTICIPLES = _words_of(
     split stolen taken thrown told understood written
     """
 )
+#: A word after one of these belongs to the same verb ("can be read"), or is an infinitive.
+WITHIN_A_VERB = AUXILIARIES | {"to", "be", "been", "not"}
 NO_GERUNDS = {"anything", "everything", "nothing", "pending", "something", "string"}
 NO_PARTICIPLES = {
     "embed",
@@ -130,7 +132,7 @@ def has_verb(sentence: str) -> bool:
     if words[0] in CONDITIONS and ", " in sentence:
         return has_verb(sentence.partition(", ")[2])
     pairs = zip(["", *words], words, strict=False)
-    verbs = [word in ONLY_VERBS and before != "to" for before, word in pairs]
+    verbs = [word in ONLY_VERBS and before not in WITHIN_A_VERB for before, word in pairs]
     clauses = [word in SUBORDINATING for word in words]
     main = clauses.index(True) if any(clauses) else len(words)
     return any(verbs[:main]) or sum(verbs) > sum(clauses)

@@ -166,7 +166,7 @@ class JobRun:
         )
 
     def _plan_reading(self) -> dict[str, Any]:
-        """How the file will be read, shown before its job is created."""
+        """Returns how the file will be read, and shows it before its job is created."""
         assert self._file is not None
         request = self._request
         plan = reading_plan(

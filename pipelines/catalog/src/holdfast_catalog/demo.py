@@ -19,7 +19,7 @@ _ROWS = 150
 
 
 def sample_list() -> str:
-    """Things as people list them, some of which the catalogue does not have."""
+    """Returns things as people list them, some of which the catalogue does not have."""
     text = io.StringIO()
     with LABELLED.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)

@@ -76,7 +76,7 @@ class LatencyHistogram:
         return self.quantile(0.95)
 
     def quantile(self, fraction: float) -> float:
-        """The latency that `fraction` of the recent observations did not exceed; 0 without any."""
+        """Returns the latency that `fraction` of the recent observations did not exceed, or 0."""
         wanted = fraction * (self._older_count + self._fresh_count)
         if wanted <= 0.0:
             return 0.0

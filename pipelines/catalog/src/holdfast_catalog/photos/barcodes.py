@@ -127,7 +127,7 @@ def _forget(clearness: Pixels, row: int, column: int) -> None:
 
 
 def _slopes(pixels: Pixels, top: int) -> tuple[Pixels, Pixels, Pixels]:
-    """Products of slopes in the cells of a strip, with the rows next to it."""
+    """Returns products of slopes in the cells of a strip, with the rows next to it."""
     start = max(0, top - 1)
     part = pixels[start : top + _STRIP + 1].astype(numpy.float32)
     down, right = (each[top - start :][:_STRIP] for each in numpy.gradient(part))

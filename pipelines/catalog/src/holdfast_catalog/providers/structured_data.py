@@ -107,7 +107,7 @@ def schema_data(html: str) -> list[Any]:
 
 
 def linked_data(html: str) -> list[Any]:
-    """The JSON-LD blocks of a page that can be read."""
+    """Returns the JSON-LD blocks of a page that can be read."""
     parser = _Scripts()
     parser.feed(html)
     blocks = []

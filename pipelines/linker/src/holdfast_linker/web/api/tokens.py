@@ -54,7 +54,7 @@ class TokenList(Shape):
 async def make(
     project: OwnProject, body: NewToken, request: Request, person: Operator, parts: PartsOf
 ) -> MadeToken:
-    """Anyone who has it can read what the project accepted and looked up, and nothing else."""
+    """It lets anyone who has it read what the project accepted and looked up, and nothing else."""
     token = _PREFIX + secrets.token_urlsafe(24)
     seconds = None if body.days is None else body.days * _DAY_SECONDS
     change = add_token(project, hash_of(token), token[:_SHOWN_CHARACTERS], person.name, seconds)
