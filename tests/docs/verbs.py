@@ -26,7 +26,7 @@ _WRITTEN = re.compile(r"\b(?:insert into|delete from) (\w+)|\bupdate (\w+)\s+set
 _LOCKED = re.compile(r"\bfrom\s+(\w+)[^;]*\bfor (?:no key update|key share|update|share)\b")
 _ADVISORY = re.compile(r"\bpg_(?:try_)?advisory_xact_lock")
 _INNER = re.compile(r"\((?:(?!\bfor update)[^()])*\)")  # what a subquery reads is not locked
-_FUNCTION = re.compile(r"create function (\w+)\(.*?\$\$(.*?)\$\$", re.DOTALL)
+_FUNCTION = re.compile(r"create or replace function (\w+)\(.*?\$\$(.*?)\$\$", re.DOTALL)
 _Function = ast.AsyncFunctionDef | ast.FunctionDef
 _Names = dict[str, _Function]
 
@@ -79,8 +79,7 @@ def _text_of(query: str) -> str:
 
 @cache
 def _database_functions() -> list[tuple[str, str]]:
-    versions = sorted((STORE / "migrations" / "versions").glob("*.py"))
-    return [found for path in versions for found in _FUNCTION.findall(path.read_text())]
+    return _FUNCTION.findall((STORE / "schema" / "functions.sql").read_text())
 
 
 def _verbs_in(tree: ast.Module) -> Iterator[tuple[str, _Function]]:

@@ -312,4 +312,4 @@ async def tables_of(store: Store) -> set[str]:
         )
     else:
         rows = await fetch(store, "select tablename from pg_tables where schemaname = 'public'")
-    return {row[0] for row in rows} - {"alembic_version"}
+    return {row[0] for row in rows} - {"schema_versions"}

@@ -1,4 +1,4 @@
-"""Where the installed extensions keep their SQL and migrations."""
+"""Where the installed extensions keep their SQL."""
 
 from __future__ import annotations
 

@@ -1,24 +1,11 @@
-"""On PostgreSQL, records of applications are added by a function.
+-- PostgreSQL's stored functions. Each has a version in its name: a change of what one takes,
+-- returns or does is a new function with the next number, so that programs of the release before
+-- can still call the old one. It is dropped by a step of the release after that.
 
-One statement over all tables was most of what a record cost the database: it was put together again
-for each call, and a function's statements are kept. What such a record does not count is null, and
-takes no space.
-
-Revision ID: 0023
-"""
-
-from alembic import op
-
-revision = "0023"
-down_revision = "0022"
-branch_labels = None
-depends_on = None
-
-#: Commits that give notice come one after the other, each with its own write to disk. So not while
-#: records come fast, nor while another is about to give notice and records have just come: workers
-#: look by themselves then.
-_GIVE_NOTICE = """
-create function give_notice(of_job bigint) returns void language plpgsql as $$
+-- Gives notice that a job has work. Commits that give notice come one after the other, each with
+-- its own write to disk. So not while records come fast, nor while another is about to give
+-- notice and records have just come: workers look by themselves then.
+create or replace function give_notice_1(of_job bigint) returns void language plpgsql as $$
 declare
     moment  timestamptz := clock_timestamp();
     recent  bigint;
@@ -38,15 +25,15 @@ begin
     ) then
         perform pg_notify('holdfast_work', cast(of_job as text));
     end if;
-end $$
-"""
+end $$;
 
-#: Items, their ranges and their count, without a lock on any row: an application may hold its
-#: transaction open for long. The numbers of calls at the same time mix; each stretch without a gap
-#: is a range. A record that comes alone takes the short way. Writes nothing unless exactly one
-#: standing job fits. Inputs are taken as rows: `inputs -> 0` fails for text with a NUL.
-_ENQUEUE = """
-create function enqueue_records(
+-- Adds the records of one call: items, their ranges and their count, without a lock on any row,
+-- since an application may hold its transaction open for long. A function's statements are kept,
+-- while one statement over all tables would be planned again for each call. The numbers of calls
+-- at the same time mix; each stretch without a gap is a range. A record that comes alone takes
+-- the short way. Writes nothing unless exactly one standing job fits. Inputs are taken as rows:
+-- `inputs -> 0` fails for text with a NUL.
+create or replace function enqueue_records_1(
     of_pipeline text, of_owner text, of_topic text, inputs json, total bigint, bytes bigint,
     due timestamptz,
     out fitting_jobs bigint, out standing_job bigint
@@ -67,7 +54,7 @@ begin
         return;
     end if;
     if due is null then
-        perform give_notice(standing_job);
+        perform give_notice_1(standing_job);
     end if;
     if total = 1 then
         starts[1] := nextval('standing_seqs');
@@ -102,24 +89,23 @@ begin
                 moment, owner_name, of_pipeline);
     end loop;
     insert into counters (job_id, accepted, updated_at) values (standing_job, total, moment);
-end $$
-"""
+end $$;
 
-_ZERO = ("done", "not_found", "skipped", "error", "retried", "throttled", "known")
+-- Called by triggers of the audit, of which rows may only go while a pruning is noted.
+create or replace function audit_is_append_only_1() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'DELETE' then
+        if exists (select 1 from audit_pruning p where old.at < p.before) then
+            return old;
+        end if;
+    end if;
+    raise exception 'the audit is append-only';
+end $$;
 
-
-def upgrade() -> None:
-    if op.get_context().dialect.name == "postgresql":
-        for name in _ZERO:
-            op.execute(f"alter table counters alter column {name} drop not null")
-        op.execute(_GIVE_NOTICE)
-        op.execute(_ENQUEUE)
-
-
-def downgrade() -> None:
-    if op.get_context().dialect.name == "postgresql":
-        op.execute("drop function enqueue_records")
-        op.execute("drop function give_notice")
-        for name in _ZERO:
-            op.execute(f"update counters set {name} = 0 where {name} is null")
-            op.execute(f"alter table counters alter column {name} set not null")
+create or replace function audit_notes_pruning_1() returns trigger language plpgsql as $$
+begin
+    insert into audit (actor, action, job_id, subject, detail, at)
+    values (new.actor, 'audit.pruned', null,
+            cast(new.before at time zone 'UTC' as text), '{}', new.at);
+    return new;
+end $$;
