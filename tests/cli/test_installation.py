@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.desk import QUICK, UPPER, Desk
 from tests.command import HoldfastCommand
+from tests.names import whole_names
 from tests.ports import free_port
 from tests.postgres import PostgresServer
 
@@ -123,7 +124,10 @@ def test_schema_newer_than_the_program_is_refused(desk: Desk) -> None:
 
 
 def set_schema_version(desk: Desk, version: int) -> None:
-    statement = f"update schema_versions set version = {version} where branch = 'core'"
+    statement = whole_names(
+        desk.command.database_url,
+        f"update schema_versions set version = {version} where branch = 'core'",
+    )
     if desk.command.database_url.startswith("sqlite"):
         file = desk.command.database_url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(file)) as database:

@@ -73,6 +73,7 @@ def _text_of(query: str) -> str:
         return query
     texts = [load_queries(dialect, CORE_FOLDERS).get(query) for dialect in ("sqlite", "postgres")]
     sql = ";\n".join(text.sql for text in texts if text is not None) or query
+    sql = sql.replace("holdfast.", "").replace("holdfast_", "")
     bodies = [body for name, body in _database_functions() if f"{name}(" in sql]
     return ";\n".join([sql, *bodies])
 

@@ -63,10 +63,11 @@ async def _relations(url: str, subject: Subject) -> set[str]:
     """Tables and indexes; not those that SQLite makes by itself."""
     store = await open_store(url, sql=subject.sql)
     if url.startswith("sqlite"):
-        indexes = "select name from sqlite_master where type = 'index' and name not like 'sqlite%'"
+        indexes = "select name from sqlite_schema where type = 'index' and name not like 'sqlite%'"
     else:
-        indexes = "select indexname from pg_indexes where schemaname = 'public'"
-    names = {row[0] for row in await fetch(store, indexes)} | await tables_of(store)
+        indexes = "select indexname from pg_indexes where schemaname = 'holdfast'"
+    rows = await fetch(store, indexes)
+    names = {row[0].removeprefix("holdfast_") for row in rows} | await tables_of(store)
     await store.close()
     return names
 

@@ -17,6 +17,7 @@ from tests.cli.desk import SLOW, UPPER, Desk, stop, wait_until
 from tests.command import HoldfastCommand
 from tests.ports import free_port
 from tests.proxy import Proxy
+from tests.store.checks import execute
 
 
 @pytest.fixture
@@ -96,8 +97,7 @@ def test_a_port_that_is_taken_is_reported_clearly(desk: Desk) -> None:
 
 
 async def test_a_schema_that_does_not_fit_is_named(store: Store) -> None:
-    async with store.database.driver.transaction("test") as tx:
-        await tx.execute("update schema_versions set version = 0 where branch = 'core'")
+    await execute(store, "update schema_versions set version = 0 where branch = 'core'")
     told = await store_checks(store)["schema"]()
     assert told == f"is core empty, the program needs core {installed_branches()[0].newest}"
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import asyncpg
 
+from holdfast.store.names import DEFAULT_SCHEMA
 from holdfast.store.schema import Branch
 from holdfast.urls import sqlite_file
 
@@ -83,8 +84,9 @@ def _sqlite(file: Path) -> Dump:
     objects: Dump = {}
     with closing(sqlite3.connect(file)) as database:
         rows = database.execute(
-            "select type, name, sql from sqlite_schema where sql is not null"
-            " and name not like 'sqlite%' and name not glob '*_search_*'"
+            "select type, name, sql from sqlite_schema where sql is not null and name not in"
+            " (select name from pragma_table_list where type = 'shadow')"
+            " and name not like 'sqlite%'"
         )
         for kind, name, sql in rows.fetchall():
             words = " ".join(sql.split())
@@ -120,7 +122,7 @@ def _column(name: str, kind: str, needed: int, default: str | None, key: int) ->
 async def _postgres(url: str) -> Dump:
     connection = await asyncpg.connect(url)
     try:
-        schema = "public"
+        schema = DEFAULT_SCHEMA
         objects: Dump = {}
         for oid, name, options in await connection.fetch(_RELATIONS, schema):
             columns = await connection.fetch(_COLUMNS, oid)

@@ -61,8 +61,9 @@ def tables(url: str) -> set[str]:
     async def read() -> set[str]:
         store = await open_store(url)
         names = {name for name in await tables_of(store) if name.startswith(("toy", "other"))}
+        place = "holdfast_" if url.startswith("sqlite") else "holdfast."
         for name in names:
-            assert await fetch(store, f"select id from {name}") == [(1,)]
+            assert await fetch(store, f"select id from {place}{name}") == [(1,)]
         await store.close()
         return names
 
@@ -199,7 +200,8 @@ def test_step_can_differ_between_the_databases(database_url: str, toy: Branch) -
 
     async def found() -> set[str]:
         store = await open_store(database_url)
-        rows = await fetch(store, "select id from other_1")
+        place = "holdfast_" if database_url.startswith("sqlite") else "holdfast."
+        rows = await fetch(store, f"select id from {place}other_1")
         await store.close()
         return {row[0] for row in rows}
 

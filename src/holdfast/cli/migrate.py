@@ -36,21 +36,21 @@ def migrate(
     `up NAME` and `down NAME` change only one.
     """
     settings = settings_from_environment()
-    url = settings.database_url
+    url, schema = settings.database_url, settings.database_schema
     if direction == "up":
-        upgrade(url, name)
+        upgrade(url, name, schema=schema)
     elif direction == "down":
         if name is None:
-            names = ", ".join(branch.name for branch in status(url).branches)
+            names = ", ".join(branch.name for branch in status(url, schema=schema).branches)
             raise UserError("down needs the name of what to downgrade", f"Use one of: {names}.")
         if not yes and not typer.confirm(
             "A downgrade drops the tables that the upgrade added. Continue?"
         ):
             raise typer.Exit(1)
-        downgrade(url, name, version)
+        downgrade(url, name, version, schema=schema)
     elif direction != "status":
         raise UserError(f"{direction!r} is not a direction", "Use up, down or status.")
-    _show_schema(status(url), as_json)
+    _show_schema(status(url, schema=schema), as_json)
 
 
 def _show_schema(schema: SchemaStatus, as_json: bool) -> None:

@@ -1,8 +1,8 @@
 """The schema's versions: core's and those of each extension, up, down and what they are now.
 
 Core and every extension with a `schema` folder are branches, which are upgraded and downgraded
-without each other. The database has one row per branch in `schema_versions`, also for an extension
-that is no longer installed. Everything that one call changes is one transaction.
+without each other. Our table `schema_versions` has a row for each, also for an extension that is no
+longer installed. Everything that one call changes is one transaction.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ import asyncpg
 
 from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.extension import CORE
+from holdfast.store.names import DEFAULT_SCHEMA, VERSIONS, Names, names_in
 from holdfast.store.postgres import mapped_errors
 from holdfast.store.schema import Branch, installed_branches
 from holdfast.urls import check_files, sqlite_file
 
-_VERSIONS = "select branch, version from schema_versions"
-_CREATE_VERSIONS = """
-create table if not exists schema_versions (branch text primary key, version integer not null)
-"""
+_READ_VERSIONS = f"select branch, version from {VERSIONS}"
+_CREATE_VERSIONS = (
+    f"create table if not exists {VERSIONS} (branch text primary key, version integer not null)"
+)
 #: Held by the one process that migrates; the next waits for it and then finds the work done.
 _POSTGRES_LOCK = "select pg_advisory_xact_lock(4601301)"
+_HAS_SCHEMA = "select 1 from pg_namespace where nspname = $1"
 #: Parts of a URL that name files.
 _FILES = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
@@ -102,27 +104,32 @@ class _Session(Protocol):
 
 
 def upgrade(
-    url: str, name: str | None = None, *, branches: tuple[Branch, ...] | None = None
+    url: str,
+    name: str | None = None,
+    *,
+    branches: tuple[Branch, ...] | None = None,
+    schema: str = DEFAULT_SCHEMA,
 ) -> None:
-    """To the newest version, all branches or one; in one transaction."""
+    """To the newest version, all branches or one; in one transaction. `schema`: where the tables
+    are, see names.py."""
     installed = branches or installed_branches()
     if name is not None:
         _branch(installed, name)
 
     async def steps(session: _Session) -> None:
-        schema = compare(await _versions(session), installed)
-        _refuse_newer(schema)
-        if name not in (None, CORE) and not schema[CORE].up_to_date:
+        found = compare(await _versions(session), installed)
+        _refuse_newer(found)
+        if name not in (None, CORE) and not found[CORE].up_to_date:
             raise SchemaError(
-                f"core's schema is {schema[CORE].current or 'empty'}; {name} needs "
-                f"{schema[CORE].newest}",
+                f"core's schema is {found[CORE].current or 'empty'}; {name} needs "
+                f"{found[CORE].newest}",
                 "Run: holdfast migrate up",
             )
         for branch in installed:
             if name in (None, branch.name):
-                await _upgrade_branch(session, branch, schema[branch.name].current)
+                await _upgrade_branch(session, branch, found[branch.name].current)
 
-    _in_transaction(url, steps)
+    _in_transaction(url, _names_for(schema, installed), steps)
 
 
 async def _upgrade_branch(session: _Session, branch: Branch, current: int | None) -> None:
@@ -137,16 +144,21 @@ async def _upgrade_branch(session: _Session, branch: Branch, current: int | None
 
 
 def downgrade(
-    url: str, name: str, target: str = "-1", *, branches: tuple[Branch, ...] | None = None
+    url: str,
+    name: str,
+    target: str = "-1",
+    *,
+    branches: tuple[Branch, ...] | None = None,
+    schema: str = DEFAULT_SCHEMA,
 ) -> None:
     """One branch: to a version, a number of steps back (`-1`), or without its tables (`base`)."""
     installed = branches or installed_branches()
     branch = _branch(installed, name)
-    schema = status(url, installed)
-    _refuse_newer(schema)
-    version = _target(branch, schema[name].current, target)
+    found = status(url, installed, schema=schema)
+    _refuse_newer(found)
+    version = _target(branch, found[name].current, target)
     if version == 0 and name == CORE:
-        _refuse_core_removal(schema)
+        _refuse_core_removal(found)
 
     async def steps(session: _Session) -> None:
         current = (await _versions(session)).get(name, 0)
@@ -157,12 +169,17 @@ def downgrade(
                 await session.run(branch.drop(session.dialect))
         await _set_version(session, name, version)
 
-    _in_transaction(url, steps)
+    _in_transaction(url, _names_for(schema, installed), steps)
 
 
-def status(url: str, branches: tuple[Branch, ...] | None = None) -> SchemaStatus:
-    file = sqlite_file(url)
-    versions = asyncio.run(_postgres_versions(url)) if file is None else _sqlite_versions(file)
+def status(
+    url: str, branches: tuple[Branch, ...] | None = None, *, schema: str = DEFAULT_SCHEMA
+) -> SchemaStatus:
+    file, names = sqlite_file(url), _names_for(schema, ())
+    if file is None:
+        versions = asyncio.run(_postgres_versions(url, names))
+    else:
+        versions = _sqlite_versions(file, names)
     return compare(versions, branches)
 
 
@@ -177,12 +194,16 @@ def compare(
     )
 
 
-def require_current(url: str) -> None:
+def require_current(url: str, *, schema: str = DEFAULT_SCHEMA) -> None:
     """Refuses to work on a schema that is older or newer than the program."""
-    schema = status(url)
-    _refuse_newer(schema)
-    if schema.missing:
-        raise SchemaError(f"the database's schema {schema.missing}", "Run: holdfast migrate up")
+    found = status(url, schema=schema)
+    _refuse_newer(found)
+    if found.missing:
+        raise SchemaError(f"the database's schema {found.missing}", "Run: holdfast migrate up")
+
+
+def _names_for(schema: str, branches: tuple[Branch, ...]) -> Names:
+    return names_in(schema, tuple(branch.folder for branch in branches if branch.name != CORE))
 
 
 def _branch(branches: tuple[Branch, ...], name: str) -> Branch:
@@ -250,18 +271,22 @@ def _failures_of(name: str) -> Iterator[None]:
 
 async def _versions(session: _Session) -> dict[str, int]:
     await session.run(_CREATE_VERSIONS)
-    return dict(await session.fetch(_VERSIONS))
+    return dict(await session.fetch(_READ_VERSIONS))
 
 
 async def _set_version(session: _Session, name: str, version: int) -> None:
-    await session.run(f"delete from schema_versions where branch = '{name}'")
+    await session.run(f"delete from {VERSIONS} where branch = '{name}'")
     if version:
-        await session.run(f"insert into schema_versions values ('{name}', {version})")
+        await session.run(f"insert into {VERSIONS} values ('{name}', {version})")
 
 
-def _in_transaction(url: str, steps: Callable[[_Session], Awaitable[None]]) -> None:
+_Steps = Callable[[_Session], Awaitable[None]]
+
+
+def _in_transaction(url: str, names: Names, steps: _Steps) -> None:
     file = sqlite_file(url)
-    asyncio.run(_in_postgres(url, steps) if file is None else _in_sqlite(file, steps))
+    running = _in_postgres(url, names, steps) if file is None else _in_sqlite(file, names, steps)
+    asyncio.run(running)
 
 
 class _Postgres:
@@ -279,29 +304,38 @@ class _Postgres:
         return rows
 
 
-async def _in_postgres(url: str, steps: Callable[[_Session], Awaitable[None]]) -> None:
+async def _in_postgres(url: str, names: Names, steps: _Steps) -> None:
     with mapped_errors():
         connection = await _connect(url)
         try:
             async with connection.transaction():
                 await connection.execute(_POSTGRES_LOCK)
+                await _enter_schema(connection, names.schema)
                 await steps(_Postgres(connection))
         finally:
             await connection.close()
 
 
+async def _enter_schema(connection: Any, schema: str) -> None:
+    """For this transaction only. A schema that is there needs no right to create one."""
+    if not await connection.fetchval(_HAS_SCHEMA, schema):
+        await connection.execute(f"create schema {schema}")
+    await connection.execute(f"set local search_path = {schema}, pg_temp")
+
+
 class _Sqlite:
     dialect = "sqlite"
 
-    def __init__(self, database: sqlite3.Connection) -> None:
+    def __init__(self, database: sqlite3.Connection, names: Names) -> None:
         self._database = database
+        self._names = names
 
     async def run(self, script: str) -> None:
-        for statement in _statements(script):
+        for statement in _statements(self._names.in_script(script)):
             self._database.execute(statement)
 
     async def fetch(self, sql: str) -> list[Any]:
-        return self._database.execute(sql).fetchall()
+        return self._database.execute(self._names.in_script(sql)).fetchall()
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -315,23 +349,23 @@ def _statements(script: str) -> Iterator[str]:
     yield statement
 
 
-async def _in_sqlite(file: Path, steps: Callable[[_Session], Awaitable[None]]) -> None:
+async def _in_sqlite(file: Path, names: Names, steps: _Steps) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, stat.S_IRUSR | stat.S_IWUSR))
     with _sqlite_errors(file), closing(_open(file)) as database:
         database.execute("pragma journal_mode = wal")
         database.execute("begin immediate")
-        await steps(_Sqlite(database))
+        await steps(_Sqlite(database, names))
         database.execute("commit")
 
 
-def _sqlite_versions(file: Path) -> dict[str, int]:
+def _sqlite_versions(file: Path, names: Names) -> dict[str, int]:
     if not file.exists():
         return {}
     with _sqlite_errors(file), closing(_open(file)) as database:
         try:
-            return dict(database.execute(_VERSIONS).fetchall())
+            return dict(database.execute(names.in_query("sqlite", _READ_VERSIONS)).fetchall())
         except sqlite3.OperationalError as error:
             if "no such table" in str(error):
                 return {}
@@ -355,12 +389,12 @@ def _sqlite_errors(file: Path) -> Iterator[None]:
         ) from error
 
 
-async def _postgres_versions(url: str) -> dict[str, int]:
+async def _postgres_versions(url: str, names: Names) -> dict[str, int]:
     with mapped_errors():
         connection = await _connect(url)
         try:
-            return dict(await connection.fetch(_VERSIONS))
-        except asyncpg.UndefinedTableError:
+            return dict(await connection.fetch(names.in_query("postgres", _READ_VERSIONS)))
+        except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
             return {}
         finally:
             await connection.close()

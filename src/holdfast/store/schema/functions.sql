@@ -5,7 +5,8 @@
 -- Gives notice that a job has work. Commits that give notice come one after the other, each with
 -- its own write to disk. So not while records come fast, nor while another is about to give
 -- notice and records have just come: workers look by themselves then.
-create or replace function give_notice_1(of_job bigint) returns void language plpgsql as $$
+create or replace function give_notice_1(of_job bigint) returns void language plpgsql
+set search_path from current as $$
 declare
     moment  timestamptz := clock_timestamp();
     recent  bigint;
@@ -37,7 +38,8 @@ create or replace function enqueue_records_1(
     of_pipeline text, of_owner text, of_topic text, inputs json, total bigint, bytes bigint,
     due timestamptz,
     out fitting_jobs bigint, out standing_job bigint
-) language plpgsql as $$
+) language plpgsql
+set search_path from current as $$
 declare
     owner_name text;
     moment     timestamptz;
@@ -92,7 +94,8 @@ begin
 end $$;
 
 -- Called by triggers of the audit, of which rows may only go while a pruning is noted.
-create or replace function audit_is_append_only_1() returns trigger language plpgsql as $$
+create or replace function audit_is_append_only_1() returns trigger language plpgsql
+set search_path from current as $$
 begin
     if tg_op = 'DELETE' then
         if exists (select 1 from audit_pruning p where old.at < p.before) then
@@ -102,7 +105,8 @@ begin
     raise exception 'the audit is append-only';
 end $$;
 
-create or replace function audit_notes_pruning_1() returns trigger language plpgsql as $$
+create or replace function audit_notes_pruning_1() returns trigger language plpgsql
+set search_path from current as $$
 begin
     insert into audit (actor, action, job_id, subject, detail, at)
     values (new.actor, 'audit.pruned', null,
