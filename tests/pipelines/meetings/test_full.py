@@ -13,6 +13,7 @@ from holdfast.store import Store
 from tests.pipelines.meetings.front import Front
 from tests.pipelines.meetings.site import Row, Site, each_generation, generated
 from tests.pipelines.meetings.town import Town
+from tests.store.checks import execute
 
 
 async def snapshot(town: Town) -> list[tuple[Any, ...]]:
@@ -215,9 +216,7 @@ async def test_inventory_is_taken_when_the_last_is_long_ago(town: Town, site: Si
     site.replace("minutes", old, text="scanned again")
     await town.backfill(types=["minutes"])
     assert (await town.stream(mode="incremental"))["verified_at"] is None, "equal counts"
-    await town.store.database.write("test", lambda tx: tx.execute(
-        "update streams set verified_at = '2020-01-01T00:00:00.000Z'"
-    ))  # fmt: skip
+    await execute(town.store, "update streams set verified_at = '2020-01-01T00:00:00.000Z'")
     await town.backfill(types=["minutes"])
     assert await town.pages() == site.rows("minutes")
     await town.assert_verified(mode="incremental")
