@@ -16,6 +16,7 @@ from holdfast.api.pending import pending_shown
 from holdfast.console.item_lists import PendingScope
 from holdfast.console.items import ItemFilter, Position
 from holdfast.model import ItemStatus
+from tests.names import whole_names
 
 RANGE_ITEMS = 5_000
 LEASED_RANGES = 4  # that two workers hold
@@ -111,7 +112,8 @@ class DeepJob:
 
     def _row(self, query: str, **params: object) -> tuple[Any, ...]:
         with psycopg.connect(self._database.url) as connection:
-            found = connection.execute(query, {"job": self.id, **params}).fetchone()
+            whole = whole_names(self._database.url, query)
+            found = connection.execute(whole, {"job": self.id, **params}).fetchone()
         if found is None:
             raise RunFailed(f"nothing was found: {query}")
         return found
@@ -128,4 +130,4 @@ class DeepJob:
         }
         used = {name: value for name, value in params.items() if f"%({name})s" in statement}
         with psycopg.connect(self._database.url) as connection:
-            connection.execute(statement, used)
+            connection.execute(whole_names(self._database.url, statement), used)

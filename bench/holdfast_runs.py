@@ -15,6 +15,7 @@ import psycopg
 from bench import measure
 from bench.measure import ROOT, Rate, RunFailed, Watch, python
 from bench.servers import Servers
+from tests.names import whole_names
 
 NOOP = ROOT / "bench" / "noop.py"
 WAITING = ROOT / "bench" / "waiting.py"
@@ -63,16 +64,19 @@ class Postgres:
         return items, self._number(done)
 
     def rate(self, job_id: int) -> Rate:
-        return measure.postgres_rate(self.url, "outcomes", f"job_id = {job_id}")
+        return measure.postgres_rate(self.url, "holdfast.outcomes", f"job_id = {job_id}")
 
     def finishes(self, job_id: int) -> list[tuple[float, int]]:
         with psycopg.connect(self.url) as connection:
-            rows = connection.execute(_FINISHES.format(job_id=job_id)).fetchall()  # type: ignore[call-overload]
+            query = whole_names(self.url, _FINISHES.format(job_id=job_id))
+            rows = connection.execute(query).fetchall()  # type: ignore[call-overload]
         return [(at.timestamp(), count) for at, count in rows]
 
     def state(self, job_id: int) -> str:
         with psycopg.connect(self.url) as connection:
-            found = connection.execute(f"select state from jobs where id = {job_id}").fetchone()
+            found = connection.execute(
+                f"select state from holdfast.jobs where id = {job_id}"
+            ).fetchone()
         return str(found[0]) if found else ""
 
     def live_workers(self) -> int:
@@ -83,7 +87,7 @@ class Postgres:
 
     def _number(self, query: str) -> int:
         with psycopg.connect(self.url) as connection:
-            found = connection.execute(query).fetchone()
+            found = connection.execute(whole_names(self.url, query)).fetchone()
         return int(found[0] or 0) if found else 0
 
 
@@ -108,16 +112,18 @@ class Sqlite:
         return items, self._number(done)
 
     def rate(self, job_id: int) -> Rate:
-        return measure.sqlite_rate(self.path, "outcomes", f"job_id = {job_id}")
+        return measure.sqlite_rate(self.path, "holdfast_outcomes", f"job_id = {job_id}")
 
     def finishes(self, job_id: int) -> list[tuple[float, int]]:
         with closing(sqlite3.connect(self.path)) as connection:
-            rows = connection.execute(_FINISHES.format(job_id=job_id)).fetchall()
+            query = whole_names(self.url, _FINISHES.format(job_id=job_id))
+            rows = connection.execute(query).fetchall()
         return [(datetime.fromisoformat(at).timestamp(), count) for at, count in rows]
 
     def _number(self, query: str) -> int:
         with closing(sqlite3.connect(self.path)) as connection:
-            return int(connection.execute(query).fetchone()[0] or 0)
+            found = connection.execute(whole_names(self.url, query)).fetchone()
+            return int(found[0] or 0)
 
 
 @dataclass(frozen=True, slots=True)

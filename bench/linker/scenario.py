@@ -25,6 +25,7 @@ from bench.measure import RunFailed, python
 from bench.report import Result, Table, at_most
 from bench.scenarios.ground import QUICK, Ground
 from pipelines.linker.tests.entity_world import make_world
+from tests.names import whole_names
 
 _ENTRIES, _QUICK_ENTRIES = 10_000, 500
 _REPEATED = 0.3
@@ -161,7 +162,7 @@ def _match(ground: Ground, database: Postgres, url: str, file: Path, kills: int)
 def _states(database: Postgres) -> list[tuple[str, str, int]]:
     query = """
         select j.owner_id, t.state, count(*)
-        from   linker_tasks t join jobs j on j.id = t.job_id
+        from   holdfast.linker_tasks t join holdfast.jobs j on j.id = t.job_id
         group by j.owner_id, t.state
         order by j.owner_id, t.state
     """
@@ -196,7 +197,7 @@ def _work(ground: Ground, settings: dict[str, str], kills: int) -> int:
 
 def _one(database: Postgres, query: str) -> int:
     with psycopg.connect(database.url) as connection:
-        found = connection.execute(query).fetchone()
+        found = connection.execute(whole_names(database.url, query)).fetchone()
     return int(found[0]) if found else 0
 
 

@@ -24,6 +24,7 @@ from holdfast.engine.control import Control
 from holdfast.observe.log import configure
 from holdfast.store import open_store
 from holdfast_meetings.pipeline import Meetings
+from tests.names import whole_names
 
 _TOWN = "largest.ca"
 _PAGES, _QUICK_PAGES = 547_000, 20_000
@@ -128,7 +129,7 @@ def _incremental(ground: Ground, database: Postgres) -> float:
 
 def _one(database: Postgres, query: str) -> float:
     with psycopg.connect(database.url) as connection:
-        found = connection.execute(query).fetchone()
+        found = connection.execute(whole_names(database.url, query)).fetchone()
     return float(found[0] or 0) if found else 0.0
 
 

@@ -195,7 +195,9 @@ def _holdfast_pages(ground: Ground, count: int, port: int) -> Watch:
     work = python("holdfast", "work", "regulations", "--until-idle", "--processes", _CORES)
     watch = measure.run_to_end([work], ground.folder, settings, _PATIENCE)
     with closing(sqlite3.connect(folder / "data" / "holdfast.db")) as database:
-        (stored,) = database.execute("select count(*) from regulations_captures").fetchone()
+        (stored,) = database.execute(
+            "select count(*) from holdfast_regulations_captures"
+        ).fetchone()
     if stored != count:
         raise RunFailed(f"{stored:,} of {count:,} are stored. {measure.tail(ground.folder)}")
     return watch

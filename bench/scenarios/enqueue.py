@@ -194,7 +194,7 @@ def _add_batches(connection: psycopg.Connection, count: int) -> None:
 def _await_outcomes(connection: psycopg.Connection, count: int) -> None:
     deadline = time.monotonic() + 300
     while True:
-        row = connection.execute("select sum(done) from counters").fetchone()
+        row = connection.execute("select sum(done) from holdfast.counters").fetchone()
         connection.commit()
         if row is not None and int(row[0] or 0) >= count:
             return

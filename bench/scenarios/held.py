@@ -59,7 +59,7 @@ def _fleet(ground: Ground, held: bool) -> tuple[Rate, float]:
     job_id = fleet_runs.ingest(fleet, ground.file(ground.sizes.held_items))
     with _transaction(fleet.database.url) if held else nullcontext():
         rate = fleet_runs.work(fleet, job_id, PROCESSES)
-    return rate, _kept_up(fleet.database.url, "outcomes")
+    return rate, _kept_up(fleet.database.url, "holdfast.outcomes")
 
 
 def _fleet_with_ingest(ground: Ground, held: bool) -> tuple[Rate, float]:
@@ -76,7 +76,7 @@ def _fleet_with_ingest(ground: Ground, held: bool) -> tuple[Rate, float]:
         ingesting = beside.submit(holdfast_runs.ingest, fleet.database, more, folder)
         rate = fleet_runs.work(fleet, job_id, PROCESSES)
         ingesting.result()
-    return rate, _kept_up(fleet.database.url, "outcomes")
+    return rate, _kept_up(fleet.database.url, "holdfast.outcomes")
 
 
 def _rows(ground: Ground, held: bool) -> tuple[Rate, float]:

@@ -38,6 +38,7 @@ from holdfast.settings.groups import (
     settings_error,
 )
 from holdfast.store.admission import JobRules
+from holdfast.store.names import DEFAULT_SCHEMA
 from holdfast.store.retention import Policies
 from holdfast.tables.types import TableOptions
 from holdfast.urls import default_database_url, mask_password
@@ -57,6 +58,11 @@ class Settings:
         kind="database URL",
         secret=True,
         shown="`holdfast.db` under `HOLDFAST_DATA_DIR`",
+    )
+    database_schema: str = setting(
+        DEFAULT_SCHEMA,
+        "Schema that has Holdfast's tables on PostgreSQL; on SQLite their names begin with it.",
+        kind="schema",
     )
     data_dir: Path = setting(  # noqa: RUF009 - it returns a field, as `field` does
         Path(".holdfast"), "Folder for the database file and other state."

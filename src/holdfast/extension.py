@@ -18,7 +18,7 @@ The package announces it as an entry point, in its pyproject.toml:
 
 Parts are named as MODULE:NAME within the package and imported when they are used, so a command
 imports only the extension that it needs. Found by convention, where the package has them: `sql/`,
-`migrations/` and `docs/`.
+`schema/` and `docs/`.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Reading:
 
 
 def reading_of(stored: str) -> Reading:
-    """Returns the reading that is stored as this text; what this version does not know is left out."""
+    """Returns a stored reading; what this version does not know is left out."""
     values = orjson.loads(stored)
     if not isinstance(values, dict):
         return Reading()

@@ -17,6 +17,8 @@ ACCEPTED_DATABASE = (
 
 
 ACCEPTED_BROKER = "`amqp://USER:PASSWORD@HOST/VHOST` or `amqps://…`"
+ACCEPTED_SCHEMA = "up to 30 lower-case letters, digits and `_`; not `public`"
+_SCHEMA = re.compile(r"(?!pg_|public$)[a-z][a-z0-9_]{0,29}")
 ACCEPTED_PREFIX = "up to 100 letters, digits, `.`, `_` and `-`"
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
@@ -88,4 +90,10 @@ def read_broker_url(text: str) -> str:
 def read_prefix(text: str) -> str:
     if not _PREFIX.fullmatch(text):
         raise ValueError("not a valid prefix of queue names")
+    return text
+
+
+def read_schema(text: str) -> str:
+    if not _SCHEMA.fullmatch(text):
+        raise ValueError(ACCEPTED_SCHEMA)
     return text

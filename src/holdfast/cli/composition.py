@@ -83,7 +83,7 @@ def store_checks(store: Store) -> dict[str, Check]:
 
     async def schema() -> str | None:
         try:
-            return compare(await store.reads.schema_revisions()).missing
+            return compare(await store.reads.schema_versions()).missing
         except DatabaseGone:
             return "unknown"
 

@@ -172,9 +172,10 @@ def _schema(settings: Settings) -> Finding:
     file = sqlite_file(url)
     if file is not None and not file.exists():
         return Finding("schema", True, f"{file} will be created by the first command that needs it")
-    require_current(url)
-    revisions = ", ".join(branch.current or "" for branch in status(url).branches)
-    return Finding("schema", True, f"{revisions} in {settings.masked_database_url}")
+    require_current(url, schema=settings.database_schema)
+    found = status(url, schema=settings.database_schema)
+    versions = ", ".join(f"{branch.name} {branch.current}" for branch in found.branches)
+    return Finding("schema", True, f"{versions} in {settings.masked_database_url}")
 
 
 def _files(settings: Settings) -> Finding:

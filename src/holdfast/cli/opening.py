@@ -63,14 +63,14 @@ def ensure_schema(settings: Settings) -> None:
     """Creates or upgrades the schema if that is safe: in an SQLite file, or an empty database.
 
     On a server, only `holdfast migrate up` upgrades it."""
-    url = settings.database_url
-    schema = status(url)
-    if schema.up_to_date:
+    url, schema = settings.database_url, settings.database_schema
+    found = status(url, schema=schema)
+    if found.up_to_date:
         return
-    if schema.is_empty or (not schema.newer and sqlite_file(url) is not None):
-        upgrade(url)
+    if found.is_empty or (not found.newer and sqlite_file(url) is not None):
+        upgrade(url, schema=schema)
     else:
-        require_current(url)
+        require_current(url, schema=schema)
 
 
 def wait_for_schema(settings: Settings, health_port: int | None) -> None:
@@ -114,7 +114,7 @@ def ready_settings() -> Settings:
             "If you have one, change to its folder, or set HOLDFAST_DATABASE_URL or "
             "HOLDFAST_DATA_DIR.",
         )
-    require_current(settings.database_url)
+    require_current(settings.database_url, schema=settings.database_schema)
     return settings
 
 
@@ -127,6 +127,7 @@ async def opened_store(settings: Settings, metrics: Metrics | None = None) -> As
 
     store = await open_store(
         settings.database_url,
+        schema=settings.database_schema,
         pool_size=settings.pool_size,
         default_gate=settings.http.gate,
         rules=settings.rules,

@@ -16,9 +16,11 @@ from holdfast.urls import (
     ACCEPTED_BROKER,
     ACCEPTED_DATABASE,
     ACCEPTED_PREFIX,
+    ACCEPTED_SCHEMA,
     read_broker_url,
     read_database_url,
     read_prefix,
+    read_schema,
 )
 
 PREFIX = "HOLDFAST_"
@@ -165,6 +167,7 @@ KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "bucket": (_read_bucket, "3 to 63 lower-case letters, digits, `.` and `-`"),
     "prefix": (_read_prefix_of_keys, "names separated by `/`"),
     "bucket places": (_read_bucket_places, "`BUCKET` or `BUCKET/PREFIX/`, separated by commas"),
+    "schema": (read_schema, ACCEPTED_SCHEMA),
     "database URL": (read_database_url, ACCEPTED_DATABASE),
     "broker URL": (read_broker_url, ACCEPTED_BROKER),
     "queue prefix": (read_prefix, ACCEPTED_PREFIX),

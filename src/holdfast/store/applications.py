@@ -29,13 +29,14 @@ from holdfast.store.driver import Queries
 from holdfast.store.enqueue import Addition, RowKey, new_items, require_time
 from holdfast.store.enqueue import Enqueued as Enqueued
 from holdfast.store.enqueue import enqueue as enqueue_in
+from holdfast.store.names import DEFAULT_SCHEMA
 from holdfast.store.queries import CORE_FOLDERS, Query, load_queries
 from holdfast.store.sqlite import named_arguments
 
 T = TypeVar("T")
 _NUMBERED = re.compile(r"\$(\d+)")
-#: PostgreSQL's codes for a function, table or column that does not exist.
-_NOT_IN_SCHEMA = frozenset({"42883", "42P01", "42703"})
+#: PostgreSQL's codes for a schema, function, table or column that does not exist.
+_NOT_IN_SCHEMA = frozenset({"3F000", "42883", "42P01", "42703"})
 
 Rows = Iterable[Mapping[str, Any]]
 
@@ -49,13 +50,15 @@ def enqueue(
     run_at: datetime | None = None,
     owner: str | None = None,
     own_transaction: bool = False,
+    schema: str = DEFAULT_SCHEMA,
 ) -> Enqueued:
     """Adds records to the standing job of a pipeline, in the connection's current transaction or in
-    one of their own. `key`: a record whose key is known becomes no item."""
+    one of their own. `key`: a record whose key is known becomes no item. `schema`: where Holdfast's
+    tables are, as in its HOLDFAST_DATABASE_SCHEMA."""
     addition = _addition(pipeline, rows, key, run_at, owner)
     if _is_async(connection):
         raise UserError("this connection is async", "Use: await holdfast.aenqueue(...)")
-    return _finish(_add(connection, addition, own_transaction))
+    return _finish(_add(connection, addition, own_transaction, schema))
 
 
 async def aenqueue(
@@ -67,10 +70,11 @@ async def aenqueue(
     run_at: datetime | None = None,
     owner: str | None = None,
     own_transaction: bool = False,
+    schema: str = DEFAULT_SCHEMA,
 ) -> Enqueued:
     """Does the same as `enqueue` on an async connection."""
     addition = _addition(pipeline, rows, key, run_at, owner)
-    return await _add(connection, addition, own_transaction)
+    return await _add(connection, addition, own_transaction, schema)
 
 
 def _addition(
@@ -98,9 +102,11 @@ class _Borrowed:
 
     waited_seconds = 0.0
 
-    def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any], bool], Any]) -> None:
+    def __init__(
+        self, dialect: str, schema: str, run: Callable[[Query, Mapping[str, Any], bool], Any]
+    ) -> None:
         self.writes_together = dialect == "postgres"
-        self._queries: Queries = load_queries(dialect, CORE_FOLDERS)
+        self._queries: Queries = load_queries(dialect, CORE_FOLDERS, schema)
         self._run = run
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Any]:
@@ -141,7 +147,7 @@ def _is_older_schema(error: Exception) -> bool:
 class _Library(NamedTuple):
     """How Holdfast uses the connections of one library."""
 
-    borrow: Callable[[Any], Any]  # a _Borrowed, as far as the steps need a Transaction
+    borrow: Callable[[Any, str], Any]  # a _Borrowed, as far as the steps need a Transaction
     in_transaction: Callable[[Any], bool]
     commits_each: Callable[[Any], bool]  # whether the next statement commits by itself
     begin: Callable[[Any], Any]  # a transaction that is committed at its end
@@ -149,14 +155,14 @@ class _Library(NamedTuple):
     in_one_statement: bool = False  # whether records without keys are added in one statement
 
 
-async def _add(connection: Any, addition: Addition, own_transaction: bool) -> Enqueued:
+async def _add(connection: Any, addition: Addition, own_transaction: bool, schema: str) -> Enqueued:
     connection = _driver_connection(connection)
     library = _library_of(connection)
     async with _transaction(library, connection, addition, own_transaction):
         if _family(connection) == "sqlalchemy":
             connection = await _begun(connection)
             _refuse_autocommit(connection)
-        return await enqueue_in(library.borrow(connection), addition)
+        return await enqueue_in(library.borrow(connection, schema), addition)
 
 
 @asynccontextmanager
@@ -220,7 +226,7 @@ def _is_async(connection: Any) -> bool:
     return _family(connection) == "asyncpg" or inspect.iscoroutinefunction(connection.execute)
 
 
-def _of_sqlite(connection: Any) -> _Borrowed:
+def _of_sqlite(connection: Any, schema: str) -> _Borrowed:
     def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         cursor = connection.cursor()
         cursor.row_factory = None
@@ -232,7 +238,7 @@ def _of_sqlite(connection: Any) -> _Borrowed:
             connection.text_factory = text_factory
         return rows
 
-    return _Borrowed("sqlite", run)
+    return _Borrowed("sqlite", schema, run)
 
 
 def _sqlite_commits_each(connection: Any) -> bool:
@@ -252,7 +258,7 @@ def _sqlite_transaction(connection: Any) -> Iterator[None]:
     connection.execute("commit")
 
 
-def _of_psycopg(connection: Any) -> _Borrowed:
+def _of_psycopg(connection: Any, schema: str) -> _Borrowed:
     import psycopg
     from psycopg.rows import tuple_row
 
@@ -266,7 +272,7 @@ def _of_psycopg(connection: Any) -> _Borrowed:
         await cursor.execute(query.sql, _in_order(query, params))
         return await cursor.fetchall() if reads else []
 
-    return _Borrowed("postgres", run_async if _is_async(connection) else run)
+    return _Borrowed("postgres", schema, run_async if _is_async(connection) else run)
 
 
 def _psycopg_in_transaction(connection: Any) -> bool:
@@ -276,15 +282,15 @@ def _psycopg_in_transaction(connection: Any) -> bool:
     return bool(connection.info.transaction_status != status)
 
 
-def _of_asyncpg(connection: Any) -> _Borrowed:
+def _of_asyncpg(connection: Any, schema: str) -> _Borrowed:
     async def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         rows: list[Any] = await connection.fetch(query.sql, *_in_order(query, params))
         return rows
 
-    return _Borrowed("postgres", run)
+    return _Borrowed("postgres", schema, run)
 
 
-def _of_sqlalchemy(connection: Any) -> _Borrowed:
+def _of_sqlalchemy(connection: Any, schema: str) -> _Borrowed:
     from sqlalchemy import text
 
     dialect = "sqlite" if connection.dialect.name == "sqlite" else "postgres"
@@ -301,7 +307,7 @@ def _of_sqlalchemy(connection: Any) -> _Borrowed:
     async def run_async(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         return _rows_of(await connection.execute(*prepared(query, params)))
 
-    return _Borrowed(dialect, run_async if _is_async(connection) else run)
+    return _Borrowed(dialect, schema, run_async if _is_async(connection) else run)
 
 
 async def _begun(connection: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from holdfast.pipeline import Row as Row
 from holdfast.store.admission import JobRules
+from holdfast.store.names import Names
 from holdfast.store.queries import Query
 
 Queries = Mapping[str, Query]
@@ -80,6 +81,7 @@ class Transaction(Protocol):
 class Driver(Protocol):
     dialect: str
     queries: Queries
+    names: Names
 
     def transaction(
         self, verb: str, *, relaxed: bool = False

@@ -1,4 +1,4 @@
-"""Finds the folders with the SQL and migrations of the installed extensions."""
+"""Finds the folders with the SQL of the installed extensions."""
 
 from __future__ import annotations
 

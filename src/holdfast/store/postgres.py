@@ -15,6 +15,7 @@ from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import Batch, Conflict, Fault, Observe, Queries, Row, Transaction, Values
+from holdfast.store.names import Names
 from holdfast.store.queries import Query, compile_query
 from holdfast.store.sending import send_message
 
@@ -66,6 +67,7 @@ _GONE = (
 async def open_postgres(
     url: str,
     queries: Queries,
+    names: Names,
     pool_size: int,
     rules: JobRules,
     clock: Clock,
@@ -83,7 +85,7 @@ async def open_postgres(
             connection_class=_Connection,
             max_inactive_connection_lifetime=60,
         )
-    return PostgresDriver(pool, queries, rules, clock, fault, observe)
+    return PostgresDriver(pool, queries, names, rules, clock, fault, observe)
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
@@ -119,6 +121,7 @@ class PostgresDriver:
         self,
         pool: Any,
         queries: Queries,
+        names: Names,
         rules: JobRules,
         clock: Clock,
         fault: Fault,
@@ -126,6 +129,7 @@ class PostgresDriver:
     ) -> None:
         self._pool = pool
         self.queries = queries
+        self.names = names
         self._rules = rules
         self._clock = clock
         self._fault = fault
@@ -156,7 +160,7 @@ class PostgresDriver:
                 yield self._transaction(connection, "read")
 
     def _transaction(self, connection: Any, verb: str) -> _PostgresTransaction:
-        return _PostgresTransaction(connection, self.queries, verb, self._fault)
+        return _PostgresTransaction(connection, self.queries, self.names, verb, self._fault)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         # Without begin and commit, which would double the round trips.
@@ -200,12 +204,15 @@ class PostgresDriver:
 class _PostgresTransaction:
     writes_together = True
 
-    def __init__(self, connection: Any, queries: Queries, verb: str, fault: Fault) -> None:
+    def __init__(
+        self, connection: Any, queries: Queries, names: Names, verb: str, fault: Fault
+    ) -> None:
         self.rules = NO_RULES
         self.waited_seconds = 0.0
         self.after: list[Callable[[], None]] = []
         self._connection = connection
         self._queries = queries
+        self._names = names
         self._verb = verb
         self._fault = fault
 
@@ -240,7 +247,12 @@ class _PostgresTransaction:
 
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         self._fault(self._verb, f"copy {table}")
-        await self._connection.copy_records_to_table(table, records=rows, columns=list(columns))
+        await self._connection.copy_records_to_table(
+            table,
+            records=rows,
+            columns=list(columns),
+            schema_name=self._names.schema_of(table),
+        )
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None:
         compiled = compile_query("postgres", sql)

@@ -4,6 +4,9 @@ A folder holds files of queries that read the same on both databases, and `sqlit
 `postgres.sql` with those that differ. An extension has `common.sql`, `sqlite.sql` and
 `postgres.sql`, each where it needs one, and every name in them begins with its own.
 
+Tables are named as their `schema/` folder names them; where they are is put in here (names.py). SQL
+that is given as text, by a pipeline's `save`, is run as it is.
+
 A part that several queries share is written once, as `-- fragment: name`, and used as `@name`.
 
 A query may use these words, which each database spells in its own way:
@@ -43,6 +46,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from holdfast.errors import PipelineError
+from holdfast.store.names import DEFAULT_SCHEMA, Names, names_in
 
 _SQLITE_UUID = (
     "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)"
@@ -171,7 +175,17 @@ def extension_sql(packages: Mapping[str, Path]) -> tuple[SqlFolder, ...]:
 
 
 @cache
-def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Query]:
+def names_of(folders: tuple[SqlFolder, ...], schema: str) -> Names:
+    """Returns the names of core's tables and of those of the extensions with these queries."""
+    owned = (folder.path.parent / "schema" for folder in folders if folder.owner is not None)
+    return names_in(schema, tuple(owned))
+
+
+@cache
+def load_queries(
+    dialect: str, folders: tuple[SqlFolder, ...], schema: str = DEFAULT_SCHEMA
+) -> Mapping[str, Query]:
+    names = names_of(folders, schema)
     texts: dict[str, str] = {}
     fragments = {name: sql for folder in folders for name, sql in _fragments(folder)}
     for folder in folders:
@@ -182,7 +196,10 @@ def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Q
                     "Each query has a name of its own.",
                 )
             texts[name] = sql
-    return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
+    return {
+        name: compile_query(dialect, names.in_query(dialect, sql), name)
+        for name, sql in texts.items()
+    }
 
 
 def _folder_queries(

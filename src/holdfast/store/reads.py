@@ -76,8 +76,9 @@ class Reads:
         seconds: float | None = (await self._database.fetch("oldest_transaction"))[0][0]
         return seconds
 
-    async def schema_revisions(self) -> set[str]:
-        return {row[0] for row in await self._database.fetch("schema_revisions")}
+    async def schema_versions(self) -> dict[str, int]:
+        """Returns branch -> the version of its schema in the database."""
+        return {row[0]: row[1] for row in await self._database.fetch("schema_versions")}
 
     async def job(self, job_id: int) -> Job:
         rows = await self._database.fetch("job", {"job_id": job_id})

@@ -31,6 +31,7 @@ from holdfast.store.driver import (
     Values,
 )
 from holdfast.store.instants import sqlite_instant
+from holdfast.store.names import Names
 from holdfast.store.queries import Query, compile_query
 from holdfast.store.sending import send_message
 
@@ -46,6 +47,7 @@ _IDLE_SECONDS = 10
 async def open_sqlite(
     path: Path,
     queries: Queries,
+    names: Names,
     rules: JobRules,
     clock: Clock,
     fault: Fault,
@@ -56,7 +58,7 @@ async def open_sqlite(
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(path, writer, readers, queries, rules, clock, fault, observe)
+    return SqliteDriver(path, writer, readers, queries, names, rules, clock, fault, observe)
 
 
 class SqliteDriver:
@@ -68,6 +70,7 @@ class SqliteDriver:
         writer: _Connection,
         readers: list[_Connection],
         queries: Queries,
+        names: Names,
         rules: JobRules,
         clock: Clock,
         fault: Fault,
@@ -81,6 +84,7 @@ class SqliteDriver:
         self._all = [writer, *readers]
         self._turn = asyncio.Lock()
         self.queries = queries
+        self.names = names
         self._rules = rules
         self._clock = clock
         self._fault = fault
@@ -123,7 +127,7 @@ class SqliteDriver:
             self._readers.put_nowait(connection)
 
     def _transaction(self, connection: _Connection, verb: str) -> _SqliteTransaction:
-        return _SqliteTransaction(connection, self.queries, verb, self._fault)
+        return _SqliteTransaction(connection, self.queries, self.names, verb, self._fault)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         async with self.reading() as tx:
@@ -251,12 +255,15 @@ class _Connection:
 class _SqliteTransaction:
     writes_together = False
 
-    def __init__(self, connection: _Connection, queries: Queries, verb: str, fault: Fault) -> None:
+    def __init__(
+        self, connection: _Connection, queries: Queries, names: Names, verb: str, fault: Fault
+    ) -> None:
         self.rules = NO_RULES
         self.waited_seconds = 0.0
         self.after: list[Callable[[], None]] = []
         self._connection = connection
         self._queries = queries
+        self._names = names
         self._verb = verb
         self._fault = fault
 
@@ -305,7 +312,8 @@ class _SqliteTransaction:
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         self._fault(self._verb, f"copy {table}")
         marks = ", ".join("?" * len(columns))
-        sql = f"insert into {table} ({', '.join(columns)}) values ({marks})"
+        whole = self._names.whole("sqlite", table)
+        sql = f"insert into {whole} ({', '.join(columns)}) values ({marks})"
         await self._connection.call(lambda database: database.executemany(sql, rows))
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None:

@@ -162,13 +162,13 @@ where  id = :job_id;
 -- name: enqueue
 -- Adds everything of one call, in one round trip.
 select fitting_jobs, standing_job
-from   enqueue_records(:pipeline, :owner, :topic, cast(cast(:inputs as text) as json),
+from   enqueue_records_1(:pipeline, :owner, :topic, cast(cast(:inputs as text) as json),
                        cast(:total as bigint), cast(:item_bytes as bigint),
                        cast(cast(:run_at as text) as timestamptz));
 
 -- name: notify_work
 -- Wakes workers when this transaction commits.
-select give_notice(:job_id);
+select give_notice_1(:job_id);
 
 -- name: tell_workers
 -- The same for other work, always: there are few such commits per second.

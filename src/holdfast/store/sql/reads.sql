@@ -4,10 +4,10 @@
 -- SQLite has one writer, so every process would notice.
 select null;
 
--- name: schema_revisions
--- The schema that the database has: core's revision, and one of each extension.
-select version_num
-from   alembic_version;
+-- name: schema_versions
+-- The versions of the schemas that the database has: core's, and one of each extension.
+select branch, version
+from   schema_versions;
 
 -- fragment: job_columns
 id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
