@@ -61,15 +61,19 @@ chaos: .venv/dev ## Make workers and every part of a fleet fail for a few minute
 fuzz: .venv/dev ## Send 50,000 random requests to API and pages as every role; none may fail, leak or be slow
 	$(BIN)/python -m tests.api.fuzzing --requests 50000
 
-check: .venv/dev ## Format, lint, types and import directions
+check: .venv/dev ## Format, lint, English of docstrings, types and import directions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tools/docstrings.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: .venv/dev ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+sizes: .venv/runtime ## Print files, functions and ideas of each folder, to look at
+	@$(BIN)/python tools/sizes.py
 
 bench: .venv/bench .venv/datasette-0 ## Measure Holdfast, plain SQL and comparable projects
 	@bench/servers
@@ -88,4 +92,4 @@ pins: ## Compile requirements/*.txt again (needs uv); the largest set decides fo
 clean: ## Remove everything that the build created
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-.PHONY: help install up test test-all test-fast chaos fuzz check format bench docs pins clean
+.PHONY: help install up test test-all test-fast chaos fuzz check format sizes bench docs pins clean

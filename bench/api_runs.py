@@ -1,4 +1,4 @@
-"""The API as a user runs it: `holdfast api` as a process, asked over HTTP on loopback."""
+"""Runs the API as a user does: `holdfast api` as a process, asked over HTTP on loopback."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ OWNER = "bench"
 READY_SECONDS = 60.0
 PATIENCE_SECONDS = 900.0
 BLOCK_BYTES = 1 << 18
-#: All that is uploaded here may wait at once.
+#: All items that are uploaded here may wait at once.
 _ROOM = {"HOLDFAST_OWNER": OWNER, "HOLDFAST_MAX_UPLOAD_BYTES": str(4 << 30)}
 
 
 @dataclass(slots=True)
 class Api:
-    """A server that runs, and one connection to it that is kept open."""
+    """A running server, and one connection to it that is kept open."""
 
     port: int
     token: str
@@ -52,7 +52,7 @@ class Api:
         return self._answer(path)
 
     def upload(self, path: Path, pipeline: str) -> int:
-        """Makes a job over a file that is sent as it is read; gives the job's id."""
+        """Creates a job over a file that is sent as it is read; returns the job's id."""
         boundary = uuid4().hex
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="pipeline"\r\n\r\n{pipeline}\r\n'
@@ -70,7 +70,7 @@ class Api:
         return int(json.loads(self._answer("/api/jobs"))["id"])
 
     def download(self, path: str) -> int:
-        """Reads it to its end, and gives its size."""
+        """Reads it to its end, and returns its size."""
         self.connection.request("GET", path, headers=self.headers())
         response = self.connection.getresponse()
         size = 0
@@ -119,7 +119,9 @@ def settings(database: Postgres, folder: Path) -> dict[str, str]:
 
 @contextmanager
 def running(database: Postgres, folder: Path, pipeline: Path = NOOP) -> Iterator[Api]:
-    """From the moment at which it answers. Its log and its files lie in a folder of its own."""
+    """Runs the API, from the moment at which it answers.
+
+    Its log and its files are in a separate folder."""
     folder = folder / "api"
     folder.mkdir(exist_ok=True)
     used, port = settings(database, folder), free_port()
@@ -136,7 +138,7 @@ def running(database: Postgres, folder: Path, pipeline: Path = NOOP) -> Iterator
 
 
 def _token(used: Mapping[str, str]) -> str:
-    """A token of the admin whose the jobs are, made on the first start."""
+    """Returns a token of the admin who owns the jobs, created at the first start."""
     known = json.loads(_order(used, "user", "list", "--json"))
     if OWNER not in {user["name"] for user in known}:
         _order(used, "user", "add", OWNER, "--role", "admin", "--no-password")

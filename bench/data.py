@@ -11,7 +11,7 @@ ROW_BYTES = 200
 
 
 def row(number: int) -> dict[str, str]:
-    """Row `number` as a CSV reader gives it: every value is text."""
+    """Returns row `number` as a CSV reader returns it: every value is text."""
     values = {
         "id": str(number),
         "title": f"Hex bolt M8 x {number % 400 + 10} stainless steel A2 pack of {number % 90 + 10}",
@@ -36,5 +36,5 @@ def write_csv(path: Path, count: int, start: int = 0) -> Path:
 
 
 def work(item: dict[str, str]) -> dict[str, object]:
-    """The whole work on one item, the same for every contender."""
+    """Does the whole work on one item, the same for every contender."""
     return {"id": item["id"], "ok": True, "title_len": len(item["title"])}

@@ -16,6 +16,7 @@ from holdfast.api.pending import pending_shown
 from holdfast.console.item_lists import PendingScope
 from holdfast.console.items import ItemFilter, Position
 from holdfast.model import ItemStatus
+from tests.names import whole_names
 
 RANGE_ITEMS = 5_000
 LEASED_RANGES = 4  # that two workers hold
@@ -55,8 +56,9 @@ from   generate_series(1, %(count)s) n
 
 
 class DeepJob:
-    """At first all of it is open; `finish` gives every item its outcome. `file` holds the one row
-    of which the job is really made."""
+    """A job that is all open at first; `finish` gives every item its outcome.
+
+    `file` contains the one row from which the job is really created."""
 
     def __init__(self, database: Postgres, file: Path, count: int) -> None:
         self._database = database
@@ -82,12 +84,13 @@ class DeepJob:
         self._database.settle_down()
 
     def items_cursor(self, statuses: tuple[ItemStatus, ...], depth: int) -> str | None:
-        """The cursor of a page that `depth` items lie before, as the API would have given it."""
+        """Returns the cursor of a page with `depth` items before it, as the API would have returned
+        it."""
         if not depth:
             return None
         position: Position = {"phase": "seq", "seq": depth}
         if statuses:
-            # Of one status only, the same depth lies a little further on.
+            # With one status only, the same depth is a little further on.
             seq = depth if len(statuses) > 1 else depth * ERROR_EVERY // (ERROR_EVERY - 1)
             query = "select updated_at from outcomes where job_id = %(job)s and seq = %(seq)s"
             (at,) = self._row(query, seq=seq)
@@ -109,7 +112,8 @@ class DeepJob:
 
     def _row(self, query: str, **params: object) -> tuple[Any, ...]:
         with psycopg.connect(self._database.url) as connection:
-            found = connection.execute(query, {"job": self.id, **params}).fetchone()
+            whole = whole_names(self._database.url, query)
+            found = connection.execute(whole, {"job": self.id, **params}).fetchone()
         if found is None:
             raise RunFailed(f"nothing was found: {query}")
         return found
@@ -126,4 +130,4 @@ class DeepJob:
         }
         used = {name: value for name, value in params.items() if f"%({name})s" in statement}
         with psycopg.connect(self._database.url) as connection:
-            connection.execute(statement, used)
+            connection.execute(whole_names(self._database.url, statement), used)

@@ -1,4 +1,4 @@
-"""A fleet as a user runs it: `holdfast relay` and `holdfast work`, on RabbitMQ or polling."""
+"""Runs a fleet as a user does: `holdfast relay` and `holdfast work`, on RabbitMQ or polling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ DONE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A database and the processes that work on it. `broker`: its settings; none, they poll."""
+    """A database and the processes that work on it.
+
+    `broker`: its settings; without any, they poll."""
 
     database: Postgres
     folder: Path
@@ -36,7 +38,7 @@ class Fleet:
     def running(
         self, workers: int, pipeline: Path = NOOP
     ) -> Iterator[Sequence[subprocess.Popen[bytes]]]:
-        """From the moment at which every worker listens or polls."""
+        """Runs the fleet, from the moment at which every worker listens or polls."""
         commands = [python("holdfast", "work", pipeline, "--processes", workers)]
         if self.broker:
             commands.append(python("holdfast", "relay"))
@@ -45,7 +47,7 @@ class Fleet:
             yield started
 
     def order(self, *words: object) -> None:
-        """A command of Holdfast, such as `resume 1`."""
+        """Runs a command of Holdfast, such as `resume 1`."""
         folder = self.folder / "orders"
         folder.mkdir(exist_ok=True)
         measure.run_to_end([python("holdfast", *words)], folder, self.settings)
@@ -64,7 +66,7 @@ class Fleet:
 
 
 def fresh_fleet(servers: Servers, folder: Path, messages: bool) -> Fleet:
-    """On an empty database; with `messages`, on queues of its own."""
+    """Returns a fleet on an empty database; with `messages`, on its own queues."""
     name = "fleet" if messages else "polling"
     folder = folder / name
     folder.mkdir(exist_ok=True)
@@ -77,7 +79,7 @@ def fresh_fleet(servers: Servers, folder: Path, messages: bool) -> Fleet:
 
 
 def ingest(fleet: Fleet, file: Path) -> int:
-    """A job whose rows are all kept and that waits for `resume`."""
+    """Creates a job whose rows are all stored and that waits for `resume`."""
     holdfast_runs.ingest(fleet.database, file, fleet.folder)
     job_id = fleet.database.newest_job()
     fleet.order("pause", job_id)
@@ -86,7 +88,7 @@ def ingest(fleet: Fleet, file: Path) -> int:
 
 
 def work(fleet: Fleet, job_id: int, workers: int) -> Rate:
-    """Works the job off with processes that are all there before its first item."""
+    """Processes the job with processes that are all running before its first item."""
     with fleet.running(workers) as started:
         fleet.order("resume", job_id)
         fleet.await_done(job_id, started)

@@ -1,8 +1,8 @@
-"""What the databases can do with no Holdfast between: the floors its figures stand on.
+"""Measures what the databases can do without Holdfast: the floors of its figures.
 
-The range floor claims 1,000 items by one small row, reads and decodes them, does the same work
-as everyone, and writes results and the range's end in one statement. It has no fence, retry,
-counter, coroutine or limit; the best that this design could be, not a usable program.
+The range floor claims 1,000 items by one small row, reads and decodes them, does the same work as
+everyone, and writes results and the range's end in one statement. It has no fence, retry, counter,
+coroutine or limit: the best that this design could be, not a usable program.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ async def _fill_postgres(dsn: str, count: int) -> None:
 
 
 def postgres_ranges(dsn: str, count: int, processes: int) -> Rate:
-    """Works through the filled items with this many processes."""
+    """Processes the filled items with this many processes."""
     asyncio.run(_make_ranges(dsn, count))
     side_by_side(_postgres_worker, processes, dsn)
     return measure.postgres_rate(dsn, "results")
@@ -203,7 +203,7 @@ def _sqlite_worker(path: Path, worker: str) -> None:
 
 
 def bare_waiting(concurrency: int, count: int) -> Rate:
-    """Coroutines that wait 10 ms, and nothing else: what the event loop itself allows."""
+    """Runs coroutines that wait 10 ms, and nothing else: what the event loop itself allows."""
     return uvloop.run(_waitside_by_side(concurrency, count))
 
 
@@ -220,7 +220,7 @@ async def _waitside_by_side(concurrency: int, count: int) -> Rate:
 
 
 def ingest(kind: str, file: Path, target: str, folder: Path) -> Watch:
-    """The bare loop as a process of its own, timed from its start to its end."""
+    """Runs the bare loop as a separate process, timed from its start to its end."""
     return measure.run_to_end([python("bench.floors", kind, file, target)], folder)
 
 

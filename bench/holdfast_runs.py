@@ -1,4 +1,4 @@
-"""Holdfast as a user runs it: its commands as processes, its results read from the database."""
+"""Runs Holdfast as a user does: its commands as processes, its results read from the database."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import psycopg
 from bench import measure
 from bench.measure import ROOT, Rate, RunFailed, Watch, python
 from bench.servers import Servers
+from tests.names import whole_names
 
 NOOP = ROOT / "bench" / "noop.py"
 WAITING = ROOT / "bench" / "waiting.py"
@@ -30,15 +31,15 @@ class Database(Protocol):
     def newest_job(self) -> int: ...
 
     def settle_down(self) -> None:
-        """Leaves no upkeep of the earlier phase to be paid for by the next."""
+        """Leaves no upkeep of the earlier phase for the next one to pay."""
 
     def counts(self, job_id: int) -> tuple[int, int]:
-        """How many items the job has, and how many of them are DONE."""
+        """Counts the items of the job, and those of them that are DONE."""
 
     def rate(self, job_id: int) -> Rate: ...
 
     def finishes(self, job_id: int) -> list[tuple[float, int]]:
-        """How many items of the job ended at each moment, in order."""
+        """Returns how many items of the job ended at each moment, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +64,19 @@ class Postgres:
         return items, self._number(done)
 
     def rate(self, job_id: int) -> Rate:
-        return measure.postgres_rate(self.url, "outcomes", f"job_id = {job_id}")
+        return measure.postgres_rate(self.url, "holdfast.outcomes", f"job_id = {job_id}")
 
     def finishes(self, job_id: int) -> list[tuple[float, int]]:
         with psycopg.connect(self.url) as connection:
-            rows = connection.execute(_FINISHES.format(job_id=job_id)).fetchall()  # type: ignore[call-overload]
+            query = whole_names(self.url, _FINISHES.format(job_id=job_id))
+            rows = connection.execute(query).fetchall()  # type: ignore[call-overload]
         return [(at.timestamp(), count) for at, count in rows]
 
     def state(self, job_id: int) -> str:
         with psycopg.connect(self.url) as connection:
-            found = connection.execute(f"select state from jobs where id = {job_id}").fetchone()
+            found = connection.execute(
+                f"select state from holdfast.jobs where id = {job_id}"
+            ).fetchone()
         return str(found[0]) if found else ""
 
     def live_workers(self) -> int:
@@ -83,7 +87,7 @@ class Postgres:
 
     def _number(self, query: str) -> int:
         with psycopg.connect(self.url) as connection:
-            found = connection.execute(query).fetchone()
+            found = connection.execute(whole_names(self.url, query)).fetchone()
         return int(found[0] or 0) if found else 0
 
 
@@ -108,16 +112,18 @@ class Sqlite:
         return items, self._number(done)
 
     def rate(self, job_id: int) -> Rate:
-        return measure.sqlite_rate(self.path, "outcomes", f"job_id = {job_id}")
+        return measure.sqlite_rate(self.path, "holdfast_outcomes", f"job_id = {job_id}")
 
     def finishes(self, job_id: int) -> list[tuple[float, int]]:
         with closing(sqlite3.connect(self.path)) as connection:
-            rows = connection.execute(_FINISHES.format(job_id=job_id)).fetchall()
+            query = whole_names(self.url, _FINISHES.format(job_id=job_id))
+            rows = connection.execute(query).fetchall()
         return [(datetime.fromisoformat(at).timestamp(), count) for at, count in rows]
 
     def _number(self, query: str) -> int:
         with closing(sqlite3.connect(self.path)) as connection:
-            return int(connection.execute(query).fetchone()[0] or 0)
+            found = connection.execute(whole_names(self.url, query)).fetchone()
+            return int(found[0] or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,7 @@ def _migrate(database: Database, folder: Path) -> None:
 
 
 def ingest(database: Database, file: Path, folder: Path, pipeline: Path = NOOP) -> Watch:
-    """`holdfast run --no-work`, from the start of the process to its end."""
+    """Runs `holdfast run --no-work`, from the start of the process to its end."""
     command = python("holdfast", "run", pipeline, file, "--new", "--no-work")
     return measure.run_to_end([command], folder, settings(database, folder))
 
@@ -157,7 +163,7 @@ def work(
     pipeline: Path = NOOP,
     extra: Mapping[str, str] | None = None,
 ) -> Worked:
-    """Works the newest job off with this many `holdfast work` processes."""
+    """Processes the newest job with this many `holdfast work` processes."""
     job_id = database.newest_job()
     command = python("holdfast", "work", pipeline, "--job", job_id, "--until-idle")
     used = settings(database, folder) | dict(extra or {})

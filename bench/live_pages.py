@@ -1,7 +1,7 @@
 """Holds live pages open: `python -m bench.live_pages PORT TOKEN COUNT`, until it is ended.
 
-Reads what comes and throws it away, all in one loop, so that it costs the machine as little as
-possible; in the browsers that it stands for, that would happen elsewhere. Writes a line when all
+It reads what arrives and discards it, all in one loop, so that it costs the machine as little as
+possible; in the browsers that it stands for, that would happen elsewhere. It writes a line when all
 pages have had their first event, and one with the count of bytes at the end.
 """
 

@@ -1,8 +1,8 @@
-"""Rates in the steady state, and processes watched from outside.
+"""Measures rates in the steady state, and watches processes from outside.
 
-Start-up and wind-down never count: a rate runs from the first completion to the last one.
-Peers mark each finished item with one byte in a file, which costs them about a microsecond
-and works across forks, threads and event loops; a table's rows carry their own times.
+Start-up and wind-down never count: a rate runs from the first completion to the last one. Peers
+mark each finished item with one byte in a file, which costs them about a microsecond and works
+across forks, threads and event loops; a table's rows have their own times.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAMPLE_SECONDS = 0.1  # looking through the process table costs some millisecond
 
 
 class RunFailed(Exception):
-    """A contender did not finish its run; the message holds the end of its output."""
+    """A contender did not finish its run; the message contains the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class Watch:
     samples: list[tuple[float, float]] = field(default_factory=list)
 
     def busy_cores(self) -> float:
-        """Cores in use over the middle half of the run, where nothing starts or ends."""
+        """Returns the cores in use over the middle half of the run, in which nothing starts or
+        ends."""
         middle = self.samples[len(self.samples) // 4 : len(self.samples) * 3 // 4 + 1]
         if len(middle) < 2:
             return 0.0
@@ -72,7 +73,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def processes(
     commands: Sequence[Sequence[str]], folder: Path, extra: Mapping[str, str] | None = None
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Starts them together, each in a session of its own, and ends exactly these."""
+    """Starts them together, each in its own session, and ends exactly these."""
     with (folder / "run.log").open("wb") as log:
         started = [
             subprocess.Popen(
@@ -142,7 +143,8 @@ def _sample(watch: Watch, started: Sequence[subprocess.Popen[bytes] | psutil.Pro
 
 @contextmanager
 def watching(process: psutil.Process) -> Iterator[Watch]:
-    """The most memory that a process that runs, and its children, hold from here to the end."""
+    """Measures the most memory that a running process and its children hold until the end of the
+    block."""
     watch, ended = Watch(), threading.Event()
 
     def sample() -> None:
@@ -166,7 +168,7 @@ def tail(folder: Path) -> str:
 def marked_rate(
     path: Path, expected: int, started: Sequence[subprocess.Popen[bytes]], timeout_seconds: float
 ) -> Rate:
-    """The rate at which marks were added, from the first seen to the last expected one."""
+    """Returns the rate at which marks were added, from the first seen to the last expected one."""
     deadline = time.perf_counter() + timeout_seconds
     first: tuple[float, int] | None = None
     while True:
@@ -181,7 +183,7 @@ def marked_rate(
 
 
 def postgres_rate(dsn: str, table: str, where: str = "true") -> Rate:
-    """The rate at which a table's rows were written, by their `updated_at`."""
+    """Returns the rate at which a table's rows were written, by their `updated_at`."""
     with psycopg.connect(dsn) as connection:
         ends = connection.execute(
             f"select min(updated_at), max(updated_at) from {table} where {where}"

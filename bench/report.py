@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the project set out to reach. `met` is None when it could not be measured."""
+    """A goal of the project. `met` is None if it could not be measured."""
 
     name: str
     wanted: str
@@ -38,7 +38,7 @@ class Table:
 
 @dataclass(slots=True)
 class Result:
-    """What one scenario found. `figures` are plain numbers under plain names."""
+    """The findings of one scenario. `figures` are plain numbers under plain names."""
 
     scenario: str
     tables: list[Table] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Result:
 
 
 def at_least(name: str, seen: float | None, wanted: float, reference: str) -> Target:
-    """A target on a ratio that must not be smaller than `wanted`."""
+    """Returns a target on a ratio that must not be smaller than `wanted`."""
     words = f"at least {wanted:g} × {reference}"
     if seen is None:
         return Target(name, words, "not measured", None)

@@ -1,7 +1,7 @@
 """The usual queue: one row for each task, taken with SKIP LOCKED, changed when taken and when done.
 
-Stands beside the ranges where a transaction is held open: what it leaves dead cannot be vacuumed,
-and each claim has to pass over all of it.
+It is compared with ranges while a transaction is held open: the dead rows it leaves cannot be
+vacuumed, and each claim has to pass over all of them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ async def _fill(dsn: str, count: int) -> None:
 
 
 def work(dsn: str, processes: int, seconds: float) -> Rate:
-    """Works the tasks off, for so many seconds at most."""
+    """Processes the tasks, for at most this many seconds."""
     floors.side_by_side(_worker, processes, dsn, seconds)
     return measure.postgres_rate(dsn, "tasks", "status = 2")
 

@@ -25,11 +25,11 @@ UNPRIVILEGED = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"
 
 
 class ServerFailed(Exception):
-    """A server did not come up; the message says where its log stands."""
+    """A server did not start; the message says where its log is."""
 
 
 class Servers:
-    """Each runs from the moment at which it is first needed until `stack` is closed."""
+    """Servers, each running from the moment at which it is first needed until `stack` is closed."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder = folder
@@ -53,14 +53,15 @@ class Servers:
         return f"postgresql://postgres@127.0.0.1:{self._postgres_port}/{database}"
 
     def fresh_database(self, name: str) -> str:
-        """Makes an empty database of this name, in place of an earlier one; gives its DSN."""
+        """Creates an empty database of this name, in place of an earlier one; returns its DSN."""
         self.drop_database(name)
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
             connection.execute(f'create database "{name}"')
         return self.dsn(name)
 
     def drop_database(self, name: str) -> None:
-        """With what the server had still to do for it: vacuum, pages to write."""
+        """Drops a database with the work that the server still had to do for it: vacuum, pages to
+        write."""
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
             connection.execute(f'drop database if exists "{name}" with (force)')
             connection.execute("checkpoint")
@@ -68,7 +69,7 @@ class Servers:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Servers]:
-    """Servers that stop at the end of the block."""
+    """Provides servers that stop at the end of the block."""
     folder.chmod(0o755)
     with ExitStack() as stack:
         yield Servers(folder, stack)

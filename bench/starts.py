@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 30.0
 
 @dataclass(slots=True)
 class _Desk:
-    """Where jobs are committed for one fleet, and what came of them."""
+    """Commits jobs for one fleet, and collects their results."""
 
     store: Store
     committed_at: dict[str, float]
@@ -62,7 +62,7 @@ class _Desk:
 
 
 def measured(fleets: Mapping[str, Fleet], jobs: int, seed: int = 1) -> dict[str, list[float]]:
-    """Seconds to the start of each of so many jobs, by the fleet's name, sorted."""
+    """Returns the seconds to the start of each of this many jobs, by the fleet's name, sorted."""
     return asyncio.run(_measured(fleets, jobs, random.Random(seed)))
 
 
@@ -73,7 +73,7 @@ async def _measured(
         desks = {name: await _open(stack, fleet) for name, fleet in fleets.items()}
         for number in range(WARM_UP + jobs):
             for desk in desks.values():
-                # An uneven gap, so that nobody's polling falls into step with it.
+                # An uneven gap, so that no polling falls into step with it.
                 await asyncio.sleep(chance.uniform(*GAP_SECONDS))
                 seconds = await desk.measure(number)
                 if number >= WARM_UP:
@@ -96,5 +96,5 @@ async def _open(stack: AsyncExitStack, fleet: Fleet) -> _Desk:
 
 
 def percentile(ordered: list[float], share: float) -> float:
-    """The value that this share of them does not exceed."""
+    """Returns the value that this share of them does not exceed."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

@@ -74,18 +74,18 @@ class Shop(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet: the progress display has the terminal."""
+        """Prints nothing: the progress display has the terminal."""
 
 
 class QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Quiet too: a client that is stopped leaves in the middle of an answer."""
+        """Prints nothing: a client that is stopped leaves in the middle of an answer."""
 
 
 def offers(title: str) -> list[dict[str, object]]:
-    """The same prices at every visit."""
+    """Returns the same prices at every visit."""
     sellers = [shop for shop in SHOPS if fate(title + shop, 3)] or [SHOPS[0]]
     return [{"shop": shop, "price": (990 + fate(shop + title, 24_000)) / 100} for shop in sellers]
 

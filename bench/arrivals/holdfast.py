@@ -49,4 +49,4 @@ def _row(number: int) -> dict[str, Any]:
 
 
 def install() -> None:
-    """`holdfast open` has done it."""
+    """Does nothing: `holdfast open` has done it."""

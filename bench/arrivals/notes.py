@@ -1,4 +1,4 @@
-"""When records were committed and when they were begun: lines of a number and a moment."""
+"""Reads when records were committed and when they were begun: lines of a number and a moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def begun(number: int) -> None:
 
 
 def read(path: Path) -> dict[int, float]:
-    """The first moment of each number."""
+    """Returns the first moment of each number."""
     moments: dict[int, float] = {}
     if path.exists():
         for line in path.read_text().splitlines():

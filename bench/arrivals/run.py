@@ -1,4 +1,5 @@
-"""One contender: its database, its workers, and what came of the records that were added."""
+"""Runs one contender: its database, its workers, and the results for the records that were
+added."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _READY_SECONDS = 3.0  # after the first record was begun: the other worker liste
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From the commit to the start, in milliseconds."""
+    """Milliseconds from the commit to the start."""
 
     p50: float
     p99: float
@@ -65,7 +66,7 @@ class Contender:
 
     @contextmanager
     def working(self) -> Iterator[list[subprocess.Popen[bytes]]]:
-        """Its workers, ready: a first record was begun."""
+        """Runs its workers, ready: a first record was begun."""
         self.next_run()
         with processes([self._work()] * self.workers, self.folder, self.settings()) as workers:
             self.produce(5, 0.2, 1)
@@ -80,7 +81,7 @@ class Contender:
 
     @contextmanager
     def producing(self, rate: float, seconds: float) -> Iterator[None]:
-        """Adds records beside what is done here; at the end all were begun."""
+        """Adds records beside what is done in the block; at the end all were begun."""
         command = self._produce(rate, seconds, 2)
         with subprocess.Popen(command, cwd=ROOT, env=environment(self.settings())) as process:
             yield
@@ -104,7 +105,7 @@ class Contender:
         return Latency(cuts[49], cuts[98], waits[-1])
 
     def rate(self) -> float:
-        """Records a second from the first commit to the last start."""
+        """Returns records per second from the first commit to the last start."""
         committed, begun = notes.read(self.committed), notes.read(self.begun)
         return len(begun) / (max(begun.values()) - min(committed.values()))
 
@@ -144,6 +145,6 @@ def fresh(servers: Servers, folder: Path, name: str) -> Contender:
 
 
 def kill(worker: subprocess.Popen[bytes]) -> float:
-    """Returns the moment."""
+    """Kills a worker; returns the moment."""
     os.killpg(worker.pid, signal.SIGKILL)
     return notes.now()

@@ -1,4 +1,4 @@
-"""The bare loop: every row is looked up in the local catalogue, and nothing else happens."""
+"""Runs the bare loop: every row is looked up in the local catalogue, and nothing else happens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reading:
 
 
 async def price(url: str, path: Path) -> float:
-    """Seconds for all rows of a file."""
+    """Returns the seconds for all rows of a file."""
     store, options, clock = await open_store(url), CatalogOptions(), SystemClock()
     context: Any = Reading(store)
     silences = Silences(clock, options.silence_seconds)

@@ -14,9 +14,9 @@ from bench.measure import Watch, python, run_to_end
 from bench.quality.catalog.photographs import photograph
 from holdfast_catalog.normalising.gtin import check_digit
 
-_WITH_BARCODES = 50  # one of so many
+_WITH_BARCODES = 50  # one photograph in this many
 _DIFFERENT = 20  # photographs with barcodes are drawn once and used again
-_FROM_PHONES = 100  # one of so many has twelve megapixels
+_FROM_PHONES = 100  # one in this many has twelve megapixels
 _PHONE = (4000, 3000)
 
 
@@ -34,9 +34,10 @@ def write_zip(path: Path, count: int) -> None:
 
 
 def price_photographs(url: str, path: Path, folder: Path) -> Watch:
-    """Resident memory of all processes together, pages that they share counted in each. The
-    schema exists before: only the first command of all creates it. Text is not read: that needs
-    a model of its own size."""
+    """Measures the resident memory of all processes together, counting shared pages in each.
+
+    The schema exists before: only the very first command creates it. Text is not read: that needs a
+    model of its own size."""
     settings = {
         "HOLDFAST_DATABASE_URL": url,
         "HOLDFAST_DATA_DIR": str(folder / "data"),

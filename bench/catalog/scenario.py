@@ -1,4 +1,4 @@
-"""A long list against the local catalogue, beside the bare loop of look-ups."""
+"""Prices a long list from the local catalogue, and compares with the bare loop of look-ups."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Matching ten thousand entries with a Wikidata on the same machine that throttles."""
+"""Matches ten thousand entries with a Wikidata on the same machine that throttles."""

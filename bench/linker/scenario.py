@@ -1,5 +1,5 @@
-"""Ten thousand entries against a Wikidata that throttles, with workers killed and another owner's
-project beside it."""
+"""Matches ten thousand entries with a Wikidata that throttles, with workers killed and another
+owner's project at the same time."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from bench.measure import RunFailed, python
 from bench.report import Result, Table, at_most
 from bench.scenarios.ground import QUICK, Ground
 from pipelines.linker.tests.entity_world import make_world
+from tests.names import whole_names
 
 _ENTRIES, _QUICK_ENTRIES = 10_000, 500
 _REPEATED = 0.3
@@ -109,7 +110,7 @@ def _wikidata(ground: Ground, people: int, throttled: float, log: Path) -> Itera
 
 
 def _loop(ground: Ground, way: str, file: Path, people: int) -> tuple[int, float]:
-    """Calls and seconds."""
+    """Returns the number of calls and the seconds."""
     with _wikidata(ground, people, 0.0, ground.folder / "unused.json") as url:
         started = time.monotonic()
         done = subprocess.run(
@@ -138,7 +139,7 @@ def _settings(ground: Ground, database: Postgres, url: str, owner: str) -> dict[
 
 
 def _match(ground: Ground, database: Postgres, url: str, file: Path, kills: int) -> Matched:
-    """Until every entry of both owners has ended."""
+    """Matches until every entry of both owners has ended."""
     other = file.with_name("other.csv")
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     other.write_text("".join(lines[: max(2, len(lines) // 20)]), encoding="utf-8")
@@ -161,7 +162,7 @@ def _match(ground: Ground, database: Postgres, url: str, file: Path, kills: int)
 def _states(database: Postgres) -> list[tuple[str, str, int]]:
     query = """
         select j.owner_id, t.state, count(*)
-        from   linker_tasks t join jobs j on j.id = t.job_id
+        from   holdfast.linker_tasks t join holdfast.jobs j on j.id = t.job_id
         group by j.owner_id, t.state
         order by j.owner_id, t.state
     """
@@ -170,8 +171,9 @@ def _states(database: Postgres) -> list[tuple[str, str, int]]:
 
 
 def _work(ground: Ground, settings: dict[str, str], kills: int) -> int:
-    """Two workers; one of them is killed now and then, and another takes its place. Returns how
-    often."""
+    """Runs two workers; one of them is killed from time to time, and another takes its place.
+
+    Returns how often."""
     killed = 0
     environment = measure.environment(settings)
     command = python("holdfast", "work", "linker", "--until-idle")
@@ -195,7 +197,7 @@ def _work(ground: Ground, settings: dict[str, str], kills: int) -> int:
 
 def _one(database: Postgres, query: str) -> int:
     with psycopg.connect(database.url) as connection:
-        found = connection.execute(query).fetchone()
+        found = connection.execute(whole_names(database.url, query)).fetchone()
     return int(found[0]) if found else 0
 
 
@@ -213,8 +215,8 @@ def _served(log: Path) -> Served:
 
 
 def _around(times: list[float], refused: list[float]) -> tuple[int, list[float]]:
-    """Requests within the second that each refusal asked for, without those that were on their way,
-    and how long after it the next one came."""
+    """Returns the requests within the second that each refusal asked for, without those that were
+    on their way, and how long after it the next one came."""
     during, resumed = 0, []
     for at in refused:
         begin, end = bisect_right(times, at + _ON_THEIR_WAY), bisect_right(times, at + _RETRY_AFTER)

@@ -1,1 +1,1 @@
-"""The largest municipality of the design document, and four ways to fetch it."""
+"""Backfills a very large municipality, and fetches it in four ways."""

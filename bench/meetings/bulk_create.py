@@ -1,7 +1,7 @@
 """`python -m bench.meetings.bulk_create URL DSN`: Django's ORM, a bulk upsert for each page.
 
-Documents are made where they are missing, pages inserted or updated on conflict, one transaction
-for each API page: how the design document's own implementation stores its rows, at its best.
+Missing documents are created, pages inserted or updated on conflict, one transaction for each API
+page: how a Django application stores such rows, at its best.
 """
 
 from __future__ import annotations

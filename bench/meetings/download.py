@@ -20,7 +20,7 @@ QUERY = {
 
 
 def pages(url: str) -> Iterator[list[dict[str, Any]]]:
-    """Every row of the site's minutes, page by page, over one connection."""
+    """Yields every row of the site's minutes, page by page, over one connection."""
     with httpx2.Client(timeout=60) as client:
         token: str | None = None
         while True:

@@ -1,4 +1,4 @@
-"""A generated site, as large as asked for, and a Datasette that serves it."""
+"""Generates a site of any size, and serves it by Datasette."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _METADATA = {"databases": {"meetings": {"tables": {TABLE: {"sort_desc": "date"}}
 
 
 def make_site(folder: Path, count: int) -> Path:
-    """About 2,000 characters of text a page, over 26 years up to half a year from now."""
+    """Creates a site with about 2,000 characters of text a page, over 26 years up to half a year
+    from now."""
     path = folder / "meetings.db"
     rng = random.Random(547)
     words = [_word(rng) for _ in range(5000)]
@@ -67,7 +68,7 @@ def _day(last: date, days: int, document: int, documents: int) -> str:
 
 @contextmanager
 def serving(folder: Path, site: Path, port: int) -> Iterator[str]:
-    """Datasette with the limits that real sites have, from here to the end of the block."""
+    """Runs Datasette with the limits that real sites have, until the end of the block."""
     found = os.environ.get("DATASETTE_0") or ROOT / ".venv" / "datasette-0" / "bin" / "datasette"
     metadata = folder / "metadata.json"
     metadata.write_text(json.dumps(_METADATA))

@@ -19,7 +19,7 @@ from bench import measure
 from bench.measure import Rate, RunFailed, python
 from bench.servers import Servers
 
-#: the commands of a peer's workers, so many processes in all
+#: the commands of a peer's workers, for this many processes in all
 Commands = Callable[[int], list[list[str]]]
 
 
@@ -28,7 +28,7 @@ class Peer:
     name: str
     package: str
     setup: str
-    stores: str  # where it keeps what a task returned; empty: it does not
+    stores: str  # where it stores what a task returned; empty: it does not
     commands: Commands
     noop_count: int  # for two processes: at least 5 s of work
     waiting_count: int = 0  # 0: its tasks are not coroutines
@@ -137,7 +137,7 @@ PEERS = (
 def run(
     peer: Peer, kind: str, count: int, servers: Servers, folder: Path, processes: int = 2
 ) -> PeerRun:
-    """Enqueues `count` tasks, then lets so many fresh worker processes drain them."""
+    """Enqueues `count` tasks, then lets this many fresh worker processes drain them."""
     module = peer.name.split("-")[0].lower()
     marks = folder / "marks"
     marks.write_bytes(b"")
@@ -158,7 +158,7 @@ def run(
 
 
 def _kept(module: str, count: int, extra: dict[str, str]) -> int:
-    """The last marks come a little before the last results are written."""
+    """Counts what is kept. The last marks come a little before the last results are written."""
     answer = subprocess.run(
         python("bench.peers", "kept", module, count),
         cwd=measure.ROOT,

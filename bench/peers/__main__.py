@@ -1,4 +1,4 @@
-"""One side of one peer: `python -m bench.peers enqueue|work|kept PEER [COUNT]`."""
+"""Runs one side of one peer: `python -m bench.peers enqueue|work|kept PEER [COUNT]`."""
 
 from __future__ import annotations
 

@@ -61,10 +61,9 @@ async def _work() -> None:
 
 
 def kept() -> int:
-    """Completed jobs, those it has folded into a mere count among them.
+    """Counts completed jobs, including those it has folded into a mere count.
 
-    Read from its tables: its own statistics take minutes for so many jobs.
-    """
+    They are read from its tables: its own statistics take minutes for this many jobs."""
     with psycopg.connect(DSN) as connection:
         found = connection.execute(
             """

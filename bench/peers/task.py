@@ -1,4 +1,4 @@
-"""What every peer's task does, and how it says that it is done."""
+"""The task of every peer, and how it reports that it is done."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ async def waiting_async(item: Item) -> Result:
 
 
 def chosen() -> Callable[[Item], Awaitable[Result]]:
-    """The coroutine function for the scenario that is running."""
+    """Returns the coroutine function for the scenario that is running."""
     return waiting_async if os.environ["BENCH_KIND"] == "waiting" else noop_async

@@ -1,4 +1,5 @@
-"""A crawler: batches of 50 posts in a bucket, and events about them, as fast as is asked."""
+"""Acts as a crawler: batches of 50 posts in a bucket, and events about them, as fast as
+requested."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ async def put_batches(store: S3Store, prefix: str, numbers: Sequence[int]) -> No
 async def publish(
     url: str, exchange: str, prefix: str, numbers: Sequence[int], pace: float
 ) -> None:
-    """`pace`: events a second; 0: as fast as it goes."""
+    """Publishes events; `pace`: events per second; 0: as fast as possible."""
     async with await aio_pika.connect(url) as connection:
         channel = await connection.channel()
         out = await channel.get_exchange(exchange, ensure=False)

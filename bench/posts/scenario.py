@@ -1,5 +1,5 @@
-"""Events to stored analytics: how many items a second at full load, how long a batch takes at half
-load, and whether memory stays flat."""
+"""Processes events to stored analytics: how many items per second at full load, how long a batch
+takes at half load, and whether memory stays flat."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from bench.measure import RunFailed, python
 from bench.posts import crawler
 from bench.report import Result, Table, Target, at_most
 from bench.scenarios.ground import Ground
+from tests.names import whole_names
 from tests.seaweedfs import ACCESS_KEY, SECRET_KEY, S3Server
 
 WORKERS = 2
@@ -107,7 +108,7 @@ def _await(dsn: str, folder: Path, query: str, count: int, started: Sequence[Pop
     deadline = time.monotonic() + _PATIENCE
     with psycopg.connect(dsn, autocommit=True) as connection:
         while True:
-            row = connection.execute(query).fetchone()
+            row = connection.execute(whole_names(dsn, query)).fetchone()
             if row is not None and row[0] >= count:
                 return
             if time.monotonic() > deadline or any(each.poll() is not None for each in started):
@@ -116,18 +117,18 @@ def _await(dsn: str, folder: Path, query: str, count: int, started: Sequence[Pop
 
 
 def _memory(started: Sequence[Popen[bytes]]) -> float:
-    """Of all processes and their children."""
+    """Returns the memory of all processes and their children."""
     parents = [psutil.Process(each.pid) for each in started]
     every = [p for parent in parents for p in (parent, *parent.children(recursive=True))]
     return float(sum(process.memory_info().rss for process in every))
 
 
 def _rate(dsn: str) -> float:
-    """From the first batch that was complete to the last."""
+    """Returns the rate from the first complete batch to the last."""
     query = (
         "select sum(items_count) - max(items_count),"
         " extract(epoch from max(finished_at) - min(finished_at))"
-        " from posts_batches where batch_key like '%/full/%'"
+        " from holdfast.posts_batches where batch_key like '%/full/%'"
     )
     with psycopg.connect(dsn) as connection:
         row = connection.execute(query).fetchone()
@@ -137,7 +138,7 @@ def _rate(dsn: str) -> float:
 
 def _p95(dsn: str) -> float:
     query = (
-        "select extract(epoch from finished_at - sent_at) from posts_batches"
+        "select extract(epoch from finished_at - sent_at) from holdfast.posts_batches"
         " where batch_key like '%/half/%'"
     )
     with psycopg.connect(dsn) as connection:

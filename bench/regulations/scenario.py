@@ -63,7 +63,7 @@ def _serving(amounts: Amounts) -> Iterator[int]:
 
 
 def _from_memory(ground: Ground, result: Result, amounts: Amounts, rounds: int) -> None:
-    """Processor time, by turns: what the reader, the checks and the keys cost."""
+    """Measures processor time, in turns: what the reader, the checks and the keys cost."""
     seconds: dict[str, list[float]] = {"bare": [], "holdfast": []}
     for _ in range(rounds):
         for way, taken in seconds.items():
@@ -96,7 +96,7 @@ def _watched(ground: Ground, result: Result, name: str, command: list[str]) -> W
 
 
 def _over_http(ground: Ground, result: Result, port: int) -> Watch | None:
-    """Whole processes: downloads, one after the other where Scrapy has 16 at once."""
+    """Measures whole processes: downloads, one after the other, where Scrapy has 16 at once."""
     ways = {
         "bare": python("bench.regulations.bare", port),
         "holdfast": _discover(port),
@@ -128,7 +128,7 @@ def _over_http(ground: Ground, result: Result, port: int) -> Watch | None:
 
 
 def _memory(result: Result, watches: Mapping[int, Watch | None]) -> None:
-    """What discovery holds does not grow with what it finds."""
+    """Measures memory: what discovery holds does not grow with what it finds."""
     table = Table("Memory of discovery", ("URLs", "peak MB"))
     peaks = {urls: watch.peak_bytes / _MEGABYTE for urls, watch in watches.items() if watch}
     for urls, peak in peaks.items():
@@ -145,7 +145,8 @@ def _memory(result: Result, watches: Mapping[int, Watch | None]) -> None:
 
 
 def _fetch(ground: Ground, result: Result, amounts: Amounts, port: int) -> None:
-    """Whole processes: Scrapy prepares all its requests before it stores the first file."""
+    """Measures whole processes: Scrapy prepares all its requests before it stores the first
+    file."""
     count = amounts.files
     scrapy = ground.attempt(result, "Scrapy, files", _scrapy_files, ground, count, port)
     own = ground.attempt(result, "holdfast, fetch", _holdfast_pages, ground, count, port)
@@ -194,7 +195,9 @@ def _holdfast_pages(ground: Ground, count: int, port: int) -> Watch:
     work = python("holdfast", "work", "regulations", "--until-idle", "--processes", _CORES)
     watch = measure.run_to_end([work], ground.folder, settings, _PATIENCE)
     with closing(sqlite3.connect(folder / "data" / "holdfast.db")) as database:
-        (stored,) = database.execute("select count(*) from regulations_captures").fetchone()
+        (stored,) = database.execute(
+            "select count(*) from holdfast_regulations_captures"
+        ).fetchone()
     if stored != count:
         raise RunFailed(f"{stored:,} of {count:,} are stored. {measure.tail(ground.folder)}")
     return watch

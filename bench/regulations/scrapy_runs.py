@@ -1,5 +1,5 @@
-"""`python -m bench.regulations.scrapy_runs sitemaps|files PORT [COUNT FOLDER]`: the same by Scrapy:
-its sitemap spider, which counts what it is given, or its files pipeline."""
+"""`python -m bench.regulations.scrapy_runs sitemaps|files PORT [COUNT FOLDER]`: Scrapy's sitemap
+spider, which counts what it is given, or its files pipeline."""
 
 from __future__ import annotations
 

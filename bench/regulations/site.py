@@ -19,14 +19,14 @@ _WORDS = "Na temelju članka 89. Ustava Republike Hrvatske donosim odluku o prog
 
 
 class Site(asyncio.Protocol):
-    """Takes pipelined requests of one connection in order."""
+    """Answers pipelined requests of one connection in order."""
 
     base = ""
     sitemaps = 0
     urls = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: Any = transport  # uvloop's own is no asyncio.Transport
+        self._transport: Any = transport  # uvloop's own is not an asyncio.Transport
         self._rest = b""
 
     def data_received(self, data: bytes) -> None:

@@ -45,7 +45,7 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
 
 
 def _of_extensions() -> dict[str, Callable[[Ground], Result]]:
-    """bench/NAME/scenario.py of each installed extension that has one."""
+    """Returns bench/NAME/scenario.py of each installed extension that has one."""
     names = [name for name in installed() if find_spec(f"bench.{name}") is not None]
     return {name: import_module(f"bench.{name}.scenario").run for name in names}
 

@@ -1,4 +1,4 @@
-"""Records that an application adds while the same workers are busy with a bulk job."""
+"""Adds records as an application does while the same workers are busy with a bulk job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Cell:
 
     @property
     def allowed(self) -> float | None:
-        """Bulk items a second, if their waiting alone counted."""
+        """Bulk items per second, if only their waiting counted."""
         seconds = WORK[self.work]
         return AT_ONCE * self.workers / seconds if seconds else None
 
@@ -100,7 +100,7 @@ def _measure(ground: Ground, cell: Cell) -> Figures:
 
 
 def _bulk_items(ground: Ground, cell: Cell) -> int:
-    """So many that they last longer than the records come; without work, as long as they do."""
+    """Returns how many bulk items last longer than the records arrive; without work, as long."""
     if cell.allowed is None:
         return ground.sizes.beside_noop_items
     return int(cell.allowed * (ground.sizes.beside_seconds + _AROUND_SECONDS))
@@ -115,7 +115,7 @@ def _await_bulk(begun: Path, cell: Cell) -> None:
 
 
 def _figures(contender: Contender, database: Database, job_id: int) -> Figures:
-    """From the first record to the last one, or to the end of the bulk job."""
+    """Measures from the first record to the last one, or to the end of the bulk job."""
     to_wall_clock = time.time() - notes.now()
     committed = notes.read(contender.committed).values()
     starts, ends = min(committed), max(committed)
@@ -152,7 +152,7 @@ def _cells(figures: Figures | None) -> Iterator[str]:
 
 
 def _targets(name: str, found: dict[Cell, Figures | None]) -> Iterator[Target]:
-    """One for all cells of the same bulk work: the slowest counts."""
+    """Yields one target for all cells of the same bulk work: the slowest counts."""
     for work in WORK:
         own = [figures for cell, figures in found.items() if cell.work == work]
         if own:

@@ -1,4 +1,4 @@
-"""Records that applications add one by one: how soon they start, and what they cost."""
+"""Measures records that applications add one by one: how soon they start, and what they cost."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def _rarely(ground: Ground, contender: Contender, figures: Figures) -> None:
 
 
 def _kill(ground: Ground, contender: Contender, figures: Figures) -> None:
-    """Of those that were committed after the death; what the dead worker held is not counted."""
+    """Measures records that were committed after the death; what the dead worker held is not
+    counted."""
     seconds = ground.sizes.arrival_seconds
     with contender.working() as workers:
         with _lenient(), contender.producing(OFTEN, seconds):
@@ -103,7 +104,7 @@ def _kill(ground: Ground, contender: Contender, figures: Figures) -> None:
 
 @contextmanager
 def _lenient() -> Iterator[None]:
-    """Records that the dead worker held may take longer than anybody waits here."""
+    """Tolerates records that the dead worker held and that take longer than this scenario waits."""
     try:
         yield
     except RunFailed as failure:
@@ -119,7 +120,8 @@ def _full_load(ground: Ground, contender: Contender, figures: Figures) -> None:
 
 
 def _held(ground: Ground, contender: Contender, figures: Figures) -> None:
-    """Twice as long leaves twice as much behind; a record must not start later for that."""
+    """Holds a transaction open twice as long, which leaves twice as much behind; records must not
+    start later for that."""
     halves = []
     seconds = _held_seconds(ground, contender.name)
     with contender.working(), _transaction(contender.url):
@@ -133,7 +135,8 @@ def _held(ground: Ground, contender: Contender, figures: Figures) -> None:
 
 
 def _most_left(contender: Contender, seconds: float) -> tuple[float, float]:
-    """Dead rows, and the bytes of all tables but those that keep the records and their results."""
+    """Returns dead rows, and the bytes of all tables except those with the records and their
+    results."""
     dead = size = 0.0
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
@@ -144,7 +147,7 @@ def _most_left(contender: Contender, seconds: float) -> tuple[float, float]:
 
 
 def _held_seconds(ground: Ground, name: str) -> float:
-    """Peers get less time: theirs is only shown beside ours."""
+    """Returns how long it is held. Peers get less time: theirs is only shown beside ours."""
     return ground.sizes.held_seconds if name == HOLDFAST else ground.sizes.arrival_seconds
 
 
@@ -158,7 +161,7 @@ def _transaction(url: str) -> Iterator[None]:
 
 
 def _batches(ground: Ground) -> float:
-    """Records a second from the first call to the last outcome."""
+    """Returns records per second from the first call to the last outcome."""
     url = ground.servers.fresh_database("arrivals_batches")
     folder = ground.folder / "arrivals-batches"
     folder.mkdir(exist_ok=True)
@@ -191,7 +194,7 @@ def _add_batches(connection: psycopg.Connection, count: int) -> None:
 def _await_outcomes(connection: psycopg.Connection, count: int) -> None:
     deadline = time.monotonic() + 300
     while True:
-        row = connection.execute("select sum(done) from counters").fetchone()
+        row = connection.execute("select sum(done) from holdfast.counters").fetchone()
         connection.commit()
         if row is not None and int(row[0] or 0) >= count:
             return
@@ -270,7 +273,7 @@ def _judge(result: Result, found: dict[str, Figures], batched: float | None) -> 
 
 
 def _slower(figures: Figures) -> float | None:
-    """In the second half of the time that it is held."""
+    """Returns how much slower records start in the second half of the time that it is held."""
     if figures.held is None or not figures.often or not figures.often.p50:
         return None
     return figures.held[1].p50 / figures.often.p50

@@ -1,4 +1,4 @@
-"""Exports through the API: how fast, and how much memory the server takes for it."""
+"""Measures exports through the API: how fast they are, and how much memory the server needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.scenarios.ground import Ground
 
 FORMATS = {"csv": 40_000, "xlsx": 10_000, "jsonl": None}  # rows/s to reach
 MEGABYTE = 1_000_000
-FLAT = 1.15  # the most that the memory may grow from the small export to the large one
+FLAT = 1.15  # how much memory may grow at most from the small export to the large one
 
 
 def run(ground: Ground) -> Result:

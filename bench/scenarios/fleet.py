@@ -1,4 +1,5 @@
-"""The fleet beside polling, Celery, Dramatiq and Taskiq; and how soon committed work begins."""
+"""Compares the fleet with polling, Celery, Dramatiq and Taskiq; and measures how soon committed
+work begins."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def run(ground: Ground) -> Result:
 
 
 def _own(ground: Ground, result: Result) -> Rates:
-    """Messages and polling in turn, round by round: a busy moment hits both alike."""
+    """Alternates messages and polling, round by round: a busy moment hits both alike."""
     found = defaultdict[str, list[float]](list)
     for _ in range(ground.sizes.rounds):
         for processes in PROCESSES:

@@ -1,4 +1,5 @@
-"""What every scenario stands on: servers, a scratch folder, sizes, and a way to carry on."""
+"""The ground of every scenario: servers, a scratch folder, sizes, and a way to continue after
+failures."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ Found = TypeVar("Found")
 @dataclass(frozen=True, slots=True)
 class Sizes:
     noop_items: int
-    rounds: int  # each figure is the middle one of so many rounds
-    peer_share: float  # of the peers' own counts, which give each at least 5 s of work
+    rounds: int  # each figure is the median of this many rounds
+    peer_share: float  # share of the peers' own counts, which give each at least 5 s of work
     waiting_seconds: int
     ingest_rows: tuple[int, int]
     growth_levels: tuple[int, ...]
@@ -30,7 +31,7 @@ class Sizes:
     held_items: int
     row_seconds: float  # the longest that the row queue of `held` may take
     page_rows: int
-    pages_each: int  # asked for at each depth
+    pages_each: int  # requests at each depth
     export_rows: tuple[int, int]
     upload_rows: int
     live_items: int
@@ -105,7 +106,7 @@ class Ground:
         return all(words in cell for words in self.only)
 
     def file(self, count: int) -> Path:
-        """A CSV file of so many rows, written once."""
+        """Returns a CSV file of this many rows, written once."""
         path = self.folder / f"rows-{count}.csv"
         return path if path.exists() else data.write_csv(path, count)
 

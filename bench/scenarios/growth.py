@@ -1,4 +1,5 @@
-"""Cost per item as the table grows: the same small job beside ever more finished items."""
+"""Measures the cost per item as the table grows: the same small job beside more and more finished
+items."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def _costs(ground: Ground, levels: tuple[int, ...]) -> list[tuple[int, float]]:
 
 
 def _work_job(ground: Ground, database: Postgres, count: int, workers: int) -> float:
-    """Microseconds per item of a job of this size, worked off."""
+    """Returns the microseconds per item of a job of this size."""
     holdfast_runs.ingest(database, ground.file(count), ground.folder)
     database.settle_down()
     rate = holdfast_runs.work(database, workers, ground.folder).rate

@@ -1,4 +1,4 @@
-"""A transaction held open on PostgreSQL while a million items pass: nothing can be vacuumed."""
+"""Holds a transaction open on PostgreSQL while a million items pass: nothing can be vacuumed."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def _fleet(ground: Ground, held: bool) -> tuple[Rate, float]:
     job_id = fleet_runs.ingest(fleet, ground.file(ground.sizes.held_items))
     with _transaction(fleet.database.url) if held else nullcontext():
         rate = fleet_runs.work(fleet, job_id, PROCESSES)
-    return rate, _kept_up(fleet.database.url, "outcomes")
+    return rate, _kept_up(fleet.database.url, "holdfast.outcomes")
 
 
 def _fleet_with_ingest(ground: Ground, held: bool) -> tuple[Rate, float]:
-    """The rate of what was ingested before, while further pages come in."""
+    """Returns the rate of what was ingested before, while further pages arrive."""
     fleet: Fleet = fleet_runs.fresh_fleet(ground.servers, ground.folder, messages=True)
     job_id = fleet_runs.ingest(fleet, ground.file(ground.sizes.held_items))
     more = ground.file(ground.sizes.held_items + 1)
@@ -76,7 +76,7 @@ def _fleet_with_ingest(ground: Ground, held: bool) -> tuple[Rate, float]:
         ingesting = beside.submit(holdfast_runs.ingest, fleet.database, more, folder)
         rate = fleet_runs.work(fleet, job_id, PROCESSES)
         ingesting.result()
-    return rate, _kept_up(fleet.database.url, "outcomes")
+    return rate, _kept_up(fleet.database.url, "holdfast.outcomes")
 
 
 def _rows(ground: Ground, held: bool) -> tuple[Rate, float]:
@@ -97,7 +97,7 @@ def _transaction(dsn: str) -> Iterator[None]:
 
 
 def _kept_up(dsn: str, table: str) -> float:
-    """The rate of the last quarter of the rows over that of the second quarter."""
+    """Returns the rate of the last quarter of the rows over that of the second quarter."""
     shares = [0.25, 0.5, 0.75, 1.0]
     query = f"""
         select percentile_disc(%s::float8[])

@@ -1,4 +1,5 @@
-"""Ingest of a CSV file beside a bare loop of csv.reader, orjson and COPY, and its memory."""
+"""Compares ingest of a CSV file, and its memory, with a bare loop of csv.reader, orjson and
+COPY."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from bench.scenarios.ground import Ground
 
 MEGABYTE = 1_000_000
 MOST_MEMORY = 200
-FLAT = 1.15  # the most that memory may grow from the small file to the large one
+FLAT = 1.15  # how much memory may grow at most from the small file to the large one
 
 
 def run(ground: Ground) -> Result:

@@ -1,4 +1,4 @@
-"""Processing while people watch: the same job with no live page open and with many."""
+"""Processes items while people watch: the same job with no live page open and with many."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(ground: Ground) -> Result:
 
 
 def _one_run(ground: Ground, count: int, opened: int) -> tuple[float, float]:
-    """Items a second, and the cores that the API's process used meanwhile."""
+    """Returns the items per second, and the cores that the API's process used at the same time."""
     database = holdfast_runs.fresh_postgres(ground.servers, ground.folder)
     holdfast_runs.ingest(database, ground.file(count), ground.folder)
     database.settle_down()

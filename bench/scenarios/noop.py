@@ -1,4 +1,4 @@
-"""No-op items end to end: claim, decode, one coroutine call, encode, settle."""
+"""Processes no-op items end to end: claim, decode, one coroutine call, encode, settle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(ground: Ground) -> Result:
 
 
 def _own_and_floors(ground: Ground, result: Result) -> Rates:
-    """Floors and Holdfast in turn, round by round: a busy moment hits both alike."""
+    """Alternates floors and Holdfast, round by round: a busy moment hits both alike."""
     count, found = ground.sizes.noop_items, defaultdict[str, list[float]](list)
     floor_dsn = ground.servers.fresh_database("floor")
     floor_path = ground.folder / "floor.db"

@@ -1,4 +1,5 @@
-"""Pages of large lists over HTTP: as quick at the end of ten million rows as at the start."""
+"""Reads pages of large lists over HTTP: they should be as quick at the end of ten million rows as
+at the start."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from holdfast.model import ItemStatus
 DEPTHS = (0.0, 0.1, 0.9)
 PAGE_SIZE = 100
 MOST_MS = 25.0
-FLAT = 1.5  # the most that the p95 at a depth may be of that at the start
+FLAT = 1.5  # how much the p95 at a depth may be at most of that at the start
 MS = 1000
 
 Statuses = tuple[ItemStatus, ...]
@@ -32,7 +33,7 @@ _PENDING: tuple[Statuses, ...] = (
 
 @dataclass(slots=True)
 class _Reader:
-    """Somebody who pages on from one depth."""
+    """A reader who pages on from one depth."""
 
     depth: int
     path: str
@@ -93,7 +94,7 @@ def _readers(
 def _read(
     ground: Ground, api: Api, name: str, readers: list[_Reader], result: Result, table: Table
 ) -> None:
-    """The depths in turn, page by page: a busy moment hits all alike."""
+    """Alternates the depths, page by page: a busy moment hits all alike."""
     statuses = readers[0].statuses or "all"
     ground.say(f"{name} page, {statuses}, {ground.sizes.pages_each} pages at each depth")
     used = api.cpu_seconds()
@@ -115,7 +116,7 @@ def _read(
 
 
 def _bare(api: Api) -> float:
-    """What the machine takes for an answer that holds nothing."""
+    """Returns what the machine needs for an empty answer."""
     begun = time.perf_counter()
     api.read("GET", "/healthz")
     return time.perf_counter() - begun

@@ -1,4 +1,4 @@
-"""Tables of items and outcomes, plain or with a partition for each job: what each costs.
+"""Compares tables of items and outcomes, plain or with a partition for each job.
 
 A prototype in SQL, not Holdfast itself: see docs/adr/0012-no-partitions.md.
 """
@@ -17,7 +17,7 @@ from bench.report import Result, Table
 from bench.scenarios.ground import QUICK, Ground
 
 _ROWS, _QUICK_ROWS = 1_000_000, 50_000
-_JOBS = (1, 100, 1_000)  # how many there are beside the one that is measured
+_JOBS = (1, 100, 1_000)  # how many jobs there are beside the one that is measured
 _BATCH, _READS = 1_000, 300
 _CHUNK = 1_000
 _SCHEMA = """
@@ -109,7 +109,7 @@ def _wal(connection: psycopg.Connection) -> float:
 
 
 def _add_job(connection: psycopg.Connection, job_id: int, partitioned: bool) -> float:
-    """Milliseconds; a plain table has nothing to do."""
+    """Adds a job; returns the milliseconds, of which a plain table needs none."""
     if not partitioned:
         return 0.0
     with _taking() as adding, connection.transaction():
@@ -134,7 +134,7 @@ def _write(connection: psycopg.Connection, job_id: int, rows: int) -> None:
 
 
 def _read(url: str, job_id: int, rows: int) -> tuple[float, float]:
-    """Milliseconds of the first read on a connection, and of later ones."""
+    """Returns the milliseconds of the first read on a connection, and of later ones."""
     query = "select seq, input from items where job_id = %s and seq between %s and %s order by seq"
     times = []
     with psycopg.connect(url, autocommit=True) as connection:
@@ -147,7 +147,7 @@ def _read(url: str, job_id: int, rows: int) -> tuple[float, float]:
 
 
 def _delete(connection: psycopg.Connection, job_id: int) -> None:
-    """As Holdfast does it: a transaction for each chunk."""
+    """Deletes a job as Holdfast does: one transaction for each chunk."""
     query = "select seq from items where job_id = %s order by seq limit %s"
     while seqs := connection.execute(query, (job_id, _CHUNK)).fetchall():
         with connection.transaction():

@@ -1,5 +1,5 @@
-"""A large CSV file sent to the API and read by a worker, beside `holdfast run` taking the same file
-in."""
+"""Uploads a large CSV file to the API, read by a worker, and compares with `holdfast run` reading
+the same file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Items that wait 10 ms: how much of what the concurrency allows is reached by one worker."""
+"""Processes items that wait 10 ms: how much of what the concurrency allows is reached by one
+worker."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from bench.scenarios.ground import Ground
 
 WAIT_SECONDS = 0.010
 CONCURRENCIES = (64, 256)
-FULL_CORE = 0.9  # a worker that keeps a core this busy has no more to give
+FULL_CORE = 0.9  # a worker that keeps a core this busy cannot do more
 
 
 def run(ground: Ground) -> Result:

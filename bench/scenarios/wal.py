@@ -1,4 +1,4 @@
-"""Bytes of write-ahead log per no-op item, from file to outcome."""
+"""Measures the bytes of write-ahead log per no-op item, from file to outcome."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def run(ground: Ground) -> Result:
 
 
 def _cycles(ground: Ground, count: int) -> list[tuple[str, float, float]]:
-    """The first cycle finds its pages changed since the last checkpoint, the second does not."""
+    """Measures two cycles: the first finds its pages changed since the last checkpoint, the second
+    does not."""
     database = holdfast_runs.fresh_postgres(ground.servers, ground.folder)
     _cycle(ground, database, count, checkpoint=False)
     return [

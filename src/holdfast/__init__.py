@@ -109,7 +109,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Only a program that adds records needs what adds them."""
+    """Imports on first use: only a program that adds records needs the database libraries."""
     if name in ("Enqueued", "aenqueue", "enqueue"):
         import holdfast_client
 

@@ -1,10 +1,10 @@
-"""What a child process that opens files of strangers gets of the environment."""
+"""The part of the environment that child processes get if they open untrusted files."""
 
 from __future__ import annotations
 
 import os
 
-#: Where Python and its modules are, and how names of files are encoded. The rest holds passwords
+#: Where Python and its modules are, and how names of files are encoded. The rest contains passwords
 #: and keys.
 _INHERITED = frozenset(
     {

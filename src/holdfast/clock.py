@@ -23,7 +23,7 @@ class Clock(Protocol):
 
 
 def duration_text(seconds: float) -> str:
-    """`480 ms`, `33 s`, `3 min 20 s`, `1 h 30 min`, `3 days 2 h`."""
+    """Formats a duration: `480 ms`, `33 s`, `3 min 20 s`, `1 h 30 min`, `3 days 2 h`."""
     if seconds < 1:
         return f"{max(0, round(seconds * 1000))} ms"
     whole = round(seconds)

@@ -1,4 +1,4 @@
-"""Columns of a file and fields of a pipeline: which is which, and a row under the fields' names.
+"""Maps columns of a file to fields of a pipeline, and renames rows.
 
 A job stores its rows under the names that the file has. The mapping is stored with the job and
 applied whenever a row is read. The records of a standing job come from many places: each is matched
@@ -32,12 +32,11 @@ _REMEMBERED = 1000
 def column_mapping(
     columns: Sequence[str], inputs: Inputs, chosen: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Column -> field, where the two differ.
+    """Maps columns to fields, if the two differ.
 
-    What a person chose comes first. Then each field that is left takes the column of exactly its
-    name, else of one of its aliases, else the only column whose name differs from those in case,
-    spaces and punctuation alone. A part of a name is never enough.
-    """
+    What a person chose comes first. Then each remaining field takes the column with exactly its
+    name, else with one of its aliases, else the only column whose name differs from those only in
+    case, spaces and punctuation. A part of a name is never enough."""
     mapping = dict(chosen or {})
     taken = set(mapping.values())
     free = [column for column in columns if column not in mapping]
@@ -76,7 +75,7 @@ def fields_without_column(
 
 
 def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any]:
-    """The row as the pipeline reads it; columns without a field keep their names."""
+    """Returns the row as the pipeline reads it; columns without a field keep their names."""
     mapped = {mapping.get(name, name): value for name, value in row.items()}
     if len(mapped) < len(row):
         refuse_twins(row, mapping)
@@ -84,8 +83,8 @@ def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any
 
 
 class RowNames:
-    """Rows under the fields' names: by the mapping of their job, or without one, each by its own
-    names or the mapping that it has."""
+    """Renames rows to the fields' names: by the mapping of their job, or without one, each by its
+    own names or the mapping that it has."""
 
     def __init__(self, mapping: Mapping[str, str] | None, inputs: Inputs = ()) -> None:
         self._mapping = mapping
@@ -117,13 +116,13 @@ class RowNames:
 def chosen_names(
     columns: Sequence[str], inputs: Inputs, mapping: Mapping[str, str]
 ) -> dict[str, str] | None:
-    """The mapping, if a record of a standing job does not show it by its names alone."""
+    """Returns the mapping, if a record of a standing job does not show it by its names alone."""
     names = {column: field for column, field in mapping.items() if field != column}
     return None if names == column_mapping(columns, inputs) else names
 
 
 def with_names(row: dict[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
-    """The record as it came, and the names that were chosen for its columns."""
+    """Returns the record as it came, with the names that were chosen for its columns."""
     if names is None or BAD_ROW in row:
         return row
     try:

@@ -1,4 +1,4 @@
-"""Every setting of the core, assembled from the parts that declare them, and how they are read."""
+"""Assembles every setting of the core from the parts that declare them, and reads them."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from holdfast.settings.groups import (
     settings_error,
 )
 from holdfast.store.admission import JobRules
+from holdfast.store.names import DEFAULT_SCHEMA
 from holdfast.store.retention import Policies
 from holdfast.tables.types import TableOptions
 from holdfast.urls import default_database_url, mask_password
@@ -49,7 +50,7 @@ def _worker_count() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a process is told: the settings of its own, and those of its parts."""
+    """The settings of a process: its own, and those of its parts."""
 
     database_url: str = setting(
         default_database_url(Path(".holdfast")),
@@ -57,6 +58,11 @@ class Settings:
         kind="database URL",
         secret=True,
         shown="`holdfast.db` under `HOLDFAST_DATA_DIR`",
+    )
+    database_schema: str = setting(
+        DEFAULT_SCHEMA,
+        "Schema that has Holdfast's tables on PostgreSQL; on SQLite their names begin with it.",
+        kind="schema",
     )
     data_dir: Path = setting(  # noqa: RUF009 - it returns a field, as `field` does
         Path(".holdfast"), "Folder for the database file and other state."
@@ -94,7 +100,7 @@ class Settings:
         1.5, "Time that running items get to finish when a worker stops.", 0, 3600
     )
     sweep_seconds: float = setting(
-        5, "Interval between searches for unfinished jobs and for what nobody holds.", 0.01, 3600
+        5, "Interval between searches for unfinished jobs and for what no worker holds.", 0.01, 3600
     )
 
     log_level: str = setting(
@@ -142,11 +148,11 @@ class Settings:
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
     def value(self, name: str) -> Any:
-        """The value of a setting by its name without the prefix, in lower case."""
+        """Returns the value of a setting by its name without the prefix, in lower case."""
         return next(each for each in SETTINGS if each.bare.lower() == name).value_in(self)
 
     def of(self, extension: str) -> Any:
-        """The settings of an extension, read when they are first needed."""
+        """Returns the settings of an extension, read when they are first needed."""
         return self.extensions.read(extension, self)
 
     @property
@@ -188,7 +194,7 @@ HEADINGS = {
 
 
 def sections() -> dict[str, list[Setting]]:
-    """The settings under each heading of the reference page."""
+    """Returns the settings under each heading of the reference page."""
     found: dict[str, list[Setting]] = {}
     heading = ""
     for each in SETTINGS:
@@ -210,11 +216,11 @@ _ALIKE, _VERY_ALIKE = 0.5, 0.75
 
 
 def load_settings(environ: Mapping[str, str], groups: Groups = installed_groups) -> Settings:
-    """The settings of this environment, or one SettingsError that lists everything wrong.
+    """Reads the settings of this environment, or raises one SettingsError that lists everything
+    wrong.
 
-    The groups of extensions are looked up only if the environment has a prefixed name that the
-    core does not know; the others are read by `Settings.of`.
-    """
+    The groups of extensions are looked up only if the environment has a prefixed name that the core
+    does not know; the others are read by `Settings.of`."""
     given: dict[str, dict[str, Any]] = {part: {} for part in ("", *PARTS)}
     faulty: set[str] = set()
     problems: list[str] = []
@@ -242,7 +248,9 @@ def _assembled(given: dict[str, dict[str, Any]], extensions: ExtensionSettings) 
 
 
 def every_setting(groups: Mapping[str, Group]) -> dict[str, tuple[Setting, ...]]:
-    """The settings of the core, under the name "", and of each extension. No two share a name."""
+    """Returns the settings of the core, under the name "", and of each extension.
+
+    No two share a name."""
     declared = {"": SETTINGS} | {name: group.settings for name, group in groups.items()}
     owners: dict[str, str] = {}
     for owner, settings in declared.items():
@@ -255,7 +263,7 @@ def every_setting(groups: Mapping[str, Group]) -> dict[str, tuple[Setting, ...]]
 
 
 def _of_extensions(environ: Mapping[str, str], groups: Groups, settings: Settings) -> list[str]:
-    """What is wrong with the prefixed names that the core does not know."""
+    """Returns what is wrong with the prefixed names that the core does not know."""
     known = TEST_NAMES.union(_CORE_NAMES)
     foreign = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
     if not foreign:

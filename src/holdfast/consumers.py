@@ -1,4 +1,4 @@
-"""Queues of others that an extension reads: what a message is, and what becomes of it.
+"""Other programs' queues that an extension reads: what a message is, and what becomes of it.
 
 async def prices(tx, message):
     return [Record(row) for row in message.json()["rows"]]
@@ -25,7 +25,8 @@ from holdfast.pipeline import Pipeline, Tx
 
 
 class BadMessage(Exception):
-    """Raised for a message that no attempt will make good: it becomes a dead letter at once."""
+    """Raised for a message that no further attempt can process: it becomes a dead letter at
+    once."""
 
     def __init__(self, reason: str, code: str = "BAD_MESSAGE") -> None:
         super().__init__(reason)
@@ -35,8 +36,9 @@ class BadMessage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message of a queue. Without a `message_id` of its sender, it is not known whether it came
-    before."""
+    """A message of a queue.
+
+    Without a `message_id` from its sender, it is unknown whether it came before."""
 
     queue: str
     body: bytes
@@ -54,8 +56,8 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Records for one of the standing jobs of a pipeline, which is made when the first come: by its
-    name, where a pipeline has several, and of an owner, if not the consumer's. Check with
+    """Records for one of the standing jobs of a pipeline, which is created when the first ones
+    come: by its name, if a pipeline has several, and of an owner, if not the consumer's. Check with
     `ConsumerTools.trust` that the sender may name one."""
 
     name: str
@@ -63,17 +65,17 @@ class Topic:
     owner: str | None = None
 
 
-#: In the transaction that remembers the message: may write the extension's own tables, and returns
-#: the records that it contains, if any.
+#: Runs in the transaction that remembers the message: may write the extension's own tables, and
+#: returns the records that it contains, if any.
 Take = Callable[[Tx, Incoming], Awaitable[Sequence[Record] | Topic | None]]
 
-#: Before that transaction: reads what the message refers to. While the file store cannot be
+#: Runs before that transaction: reads what the message refers to. While the file store cannot be
 #: reached, the message waits.
 Prepare = Callable[[Incoming], Awaitable[Any]]
 
 
 class Trust(Protocol):
-    """Whether a message may act for the owner that it names: only if it is signed."""
+    """Decides whether a message may act for the owner that it names: only if it is signed."""
 
     def __call__(
         self,
@@ -82,36 +84,39 @@ class Trust(Protocol):
         owner: str | None,
         created_at: datetime | None,
     ) -> None:
-        """Raises BadMessage, also for a wrong signature and an outdated message."""
+        """Raises BadMessage if not, also for a wrong signature and an outdated message."""
 
 
 def trust_nobody(
     message: Incoming, signature: str | None, owner: str | None, created_at: datetime | None
 ) -> None:
-    """Where no key is set."""
+    """Trusts no message: for a process without a key."""
     if signature is not None or owner is not None:
         raise BadMessage("no key is set that could have signed it", "NOT_ALLOWED")
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerTools:
-    """What the consumers of an extension can use. If the part named by `consumers` is a function,
-    it is called with it and returns the consumers."""
+    """What the consumers of an extension can use.
+
+    If the part named by `consumers` is a function, it is called with this and returns the
+    consumers."""
 
     pipeline: Pipeline  # has the options and metrics of the extension
     flag: Callable[[str], Awaitable[FlagValue]]
-    #: The content of a file in a bucket of the service that the S3 settings name.
+    #: Reads the content of a file in a bucket of the service that the S3 settings name.
     fetch: Callable[[str, str], AsyncIterator[bytes]]
     clock: Clock
     log: Any
-    owner: str = ""  # whose workers run
+    owner: str = ""  # the owner whose workers run
     trust: Trust = trust_nobody
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where a queue gets its messages. With `kind` (topic, direct, fanout), the exchange is
-    declared; without, it has to exist."""
+    """Where a queue gets its messages.
+
+    With `kind` (topic, direct, fanout), the exchange is declared; without, it has to exist."""
 
     exchange: str
     routing_key: str = "#"

@@ -11,7 +11,7 @@ HoldfastError
 │   │   ├── IllegalTransition  a state change that `model` does not allow
 │   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
 │   ├── SwitchedOff        a flag, a kill switch or a setting is in the way; it may be changed
-│   │   └── Disabled       new jobs of a pipeline are off until somebody switches them on
+│   │   └── Disabled       new jobs of a pipeline are off until someone switches them on
 │   ├── NotAllowed         missing permission, or not logged in
 │   ├── TooLarge           a body or a file over its limit
 │   ├── Throttled          too many requests; try again later
@@ -77,7 +77,7 @@ class SwitchedOff(UserError):
 
 
 class Disabled(SwitchedOff):
-    """New jobs are off until somebody switches them on."""
+    """Raised if new jobs are off until someone switches them on."""
 
 
 class NotAllowed(UserError):
@@ -155,15 +155,14 @@ class ItemError(HoldfastError):
         self.code = code
         self.message = message
         self.retry_after = retry_after
-        self.effects = effects  # reach `save` after each attempt, also if another one follows
+        self.effects = effects  # passed to `save` after each attempt, even if another one follows
 
 
 class NotFound(Exception):
     """The record was looked for and does not exist.
 
-    `result` is shown and exported once no further attempt is made. `effects` reach `save` after
-    each attempt, also if another one follows.
-    """
+    `result` is shown and exported once no further attempt is made. `effects` are passed to `save`
+    after each attempt, even if another one follows."""
 
     def __init__(self, reason: str = "", *, result: Any = None, effects: Any = None) -> None:
         super().__init__(reason)
@@ -261,6 +260,6 @@ ERROR_CODES: dict[str, ErrorCode] = _table(
 
 
 def error_code(code: str, extra: dict[str, ErrorCode] | None = None) -> ErrorCode:
-    """The entry of a code; an unknown one keeps its name and counts as generic."""
+    """Returns the entry of a code; an unknown one keeps its name and counts as generic."""
     known = (extra or {}).get(code) or ERROR_CODES.get(code)
     return known or ErrorCode(code, Category.GENERIC, RetryClass.SOON)

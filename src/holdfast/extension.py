@@ -18,7 +18,7 @@ The package announces it as an entry point, in its pyproject.toml:
 
 Parts are named as MODULE:NAME within the package and imported when they are used, so a command
 imports only the extension that it needs. Found by convention, where the package has them: `sql/`,
-`migrations/` and `docs/`.
+`schema/` and `docs/`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "holdfast.pipelines"
-CORE = "core"  # what the program has without extensions, in lists of both
+CORE = "core"  # name of the program's own part in lists that also have extensions
 PARTS = ("pipeline", "options", "commands", "web", "metrics", "demo", "consumers")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -53,7 +53,7 @@ Events = Mapping[str, tuple[str, tuple[str, ...]]]
 class Extension:
     """A pipeline and its parts, of this repository or of anybody else."""
 
-    name: str  # also of its pipeline; prefix of its tables, queries, settings and events
+    name: str  # also the name of its pipeline; prefix of its tables, queries, settings and events
     package: str
     help: str  # for `holdfast --help`, which does not import the commands
     pipeline: str  # the Pipeline class; called with the options, if it has any
@@ -62,7 +62,7 @@ class Extension:
     web: str | None = None  # a PagePack: routes, pages, templates, static files, navigation
     metrics: str | None = None  # declare(metrics); what it returns becomes `Pipeline.metrics`
     demo: str | None = None  # a DemoPart: what `holdfast up --demo` adds
-    consumers: str | None = None  # QueueConsumers: queues of others that its workers read
+    consumers: str | None = None  # QueueConsumers: other programs' queues that its workers read
     events: Events = field(default_factory=lambda: MappingProxyType({}))  # log events: NAME.verb
     flags: tuple[FlagSpec, ...] = ()
     starts_off: bool = False  # no jobs until an admin switches on the flag NAME_enabled
@@ -146,14 +146,16 @@ class Extension:
 
 @cache
 def installed() -> Mapping[str, Extension]:
-    """Every installed extension, by name. The manifests are imported, their parts are not."""
+    """Returns every installed extension, by name.
+
+    The manifests are imported, their parts are not."""
     from importlib.metadata import entry_points
 
     return MappingProxyType(gathered(entry_points(group=GROUP)))
 
 
 def merged_events(core: Events, extensions: Iterable[Extension]) -> dict[str, Any]:
-    """The log events of the core and of extensions. Duplicate names are refused."""
+    """Returns the log events of the core and of extensions. Duplicate names are refused."""
     events = dict(core)
     for extension in extensions:
         for event, description in extension.events.items():

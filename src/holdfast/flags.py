@@ -18,7 +18,7 @@ _WORDS = {"true": True, "on": True, "yes": True, "1": True} | {
     "no": False,
     "0": False,
 }
-_LARGEST = 2**53 - 1  # what every JSON reader keeps exactly
+_LARGEST = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
 
 
 class FlagKind(StrEnum):
@@ -63,7 +63,7 @@ class FlagSpec:
             ) from error
 
     def checked(self, value: Any) -> FlagValue:
-        """The value, if the flag can have it."""
+        """Returns the value, if the flag can have it."""
         match self.kind:
             case FlagKind.BOOLEAN:
                 fits = isinstance(value, bool)
@@ -79,7 +79,7 @@ class FlagSpec:
         return fitting
 
     def parsed(self, text: str) -> FlagValue:
-        """The value that a person wrote."""
+        """Parses the value that a person wrote."""
         word = text.strip()
         value: Any = word
         if self.kind is FlagKind.BOOLEAN:
@@ -90,7 +90,7 @@ class FlagSpec:
 
     @property
     def domain(self) -> str:
-        """What values it can have, in words."""
+        """The values that it can have, in words."""
         match self.kind:
             case FlagKind.BOOLEAN:
                 return "on or off (in JSON: true or false)"
@@ -124,8 +124,10 @@ class ServedFlag:
     allowed: bool = True  # what the setting says
 
     def value(self, stored: Any) -> FlagValue:
-        """What counts, given what is stored (None: nothing). A stored value that does not fit, as
-        from another version of the extension, counts as not set."""
+        """Returns the flag's value, given what is stored (None: nothing).
+
+        A stored value that does not fit, for example from another version of the extension, counts
+        as not set."""
         try:
             value = self.spec.default if stored is None else self.spec.checked(stored)
         except UserError:

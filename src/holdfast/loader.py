@@ -29,14 +29,13 @@ FetchBatch = Callable[[Sequence[str], Any], Awaitable[Mapping[str, Any]]]
 class Loader:
     """Collects the keys that concurrent items ask for, and fetches them together.
 
-    A batch is sent when it has `max_batch` keys or its first key waited for `wait_seconds`, with
-    at most `concurrency` requests at once. A key that is being fetched is not fetched twice. An
-    error of `fetch` is raised for every key of the batch. Keys that `fetch` leaves out do not
-    exist: `ctx.load` gives None for them.
+    A batch is sent when it has `max_batch` keys or its first key has waited for `wait_seconds`,
+    with at most `concurrency` requests at once. A key that is being fetched is not fetched twice.
+    An error of `fetch` is raised for every key of the batch. Keys that `fetch` leaves out do not
+    exist: `ctx.load` returns None for them.
 
-    With `cache_seconds`, values are kept in the database for so long and found there by all
-    workers and later jobs; `missing_seconds` is the same for keys that do not exist.
-    """
+    With `cache_seconds`, values are kept in the database for that long and found there by all
+    workers and later jobs; `missing_seconds` is the same for keys that do not exist."""
 
     fetch: FetchBatch
     max_batch: int = 50
@@ -44,7 +43,7 @@ class Loader:
     concurrency: int = 2
     cache_seconds: float = 0.0
     missing_seconds: float = 0.0
-    max_waiting: int = 10_000  # keys that wait or are fetched; more wait outside
+    max_waiting: int = 10_000  # keys that wait or are being fetched; more wait outside
 
     def __post_init__(self) -> None:
         counts = (self.max_batch, self.concurrency, self.max_waiting)

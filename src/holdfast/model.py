@@ -49,7 +49,7 @@ JOB_TRANSITIONS: dict[str, tuple[frozenset[JobState], JobState]] = {
 
 
 def next_job_state(verb: str, state: JobState) -> JobState:
-    """The state that `verb` leads to; reprocessing a paused job leaves it paused."""
+    """Returns the state that `verb` leads to; reprocessing a paused job leaves it paused."""
     allowed, target = JOB_TRANSITIONS[verb]
     if state not in allowed:
         raise IllegalTransition(
@@ -133,7 +133,8 @@ class Gate:
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """A schedule that a pipeline brings: `Schedule("weather-daily", "0 6 * * *", "Europe/Zagreb")`.
-    Set once, when the pipeline is on; a person may change or remove it."""
+
+    It is set once, when the pipeline is on; a person may change or remove it."""
 
     name: str
     cron: str
@@ -144,9 +145,8 @@ class Schedule:
 class Record(NamedTuple):
     """One record of a page, as the source returned it.
 
-    `version` is compared where its key is known, to see whether the content changed: None means
-    the whole input, and an empty one that it did not change.
-    """
+    `version` is compared if its key is known, to see whether the content changed: None means the
+    whole input, and an empty one that it did not change."""
 
     input: Json
     key: str | None = None
@@ -167,8 +167,8 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class NothingYet:
-    """Yielded by `discover` instead of a page: the source has no more records now and has not
-    ended. It is asked again, from the same cursor, after `after` seconds."""
+    """The source has no more records now and has not ended; `discover` yields this instead of a
+    page. It is asked again, from the same cursor, after `after` seconds."""
 
     after: float = 1.0
     waiting_for: str = "new records"
@@ -231,7 +231,8 @@ class Lease:
 
     @property
     def alone(self) -> bool:
-        """A range that lost its worker twice runs alone: it contains what kills its worker."""
+        """Whether the range runs alone, having lost its worker twice: it contains what kills its
+        worker."""
         return self.expiries >= ALONE_AFTER
 
 
@@ -281,11 +282,11 @@ class Job:
     updated_at: datetime | None = None
     discovered_at: datetime | None = None
     trace: str | None = None  # the `traceparent` of its creation
-    ip: str | None = None  # of the client that requested it over HTTP
+    ip: str | None = None  # IP address of the client that requested it over HTTP
     file_id: int | None = None
     pruned_at: datetime | None = None  # its items are gone: a later pass was verified
     standing: bool = False  # accepts records at any time and does not end
-    topic: str = ""  # what a standing job is for, where a pipeline has several
+    topic: str = ""  # what a standing job is for, if a pipeline has several
     #: Finished items that retention removed from a standing job, by status; counters include them.
     removed: Mapping[str, int] = field(default_factory=dict)
 
@@ -329,7 +330,7 @@ IDLE = "IDLE"
 
 
 def is_idle(job: Job, counters: Counters) -> bool:
-    """Not stored: a standing job with nothing open. Shown as IDLE."""
+    """Whether it is a standing job with nothing open, shown as IDLE; this is not stored."""
     return job.standing and job.state is JobState.RUNNING and counters.open == 0
 
 

@@ -12,7 +12,7 @@ from holdfast.errors import PipelineError, UserError
 from holdfast_client.json_depth import DEEPEST, is_too_deep
 
 _KINDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
-_LARGEST = 2**63  # JSON libraries keep integers up to here
+_LARGEST = 2**63  # JSON libraries keep integers up to this one
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -55,7 +55,9 @@ class Option:
         return f"{self.name} ({choices or self.kind})"
 
     def convert(self, value: Any) -> Any:
-        """The value in the type of the option. Text is parsed, as from command lines and forms."""
+        """Returns the value in the type of the option.
+
+        Text is parsed, as from command lines and forms."""
         converted = _parse(self.type, value)
         if converted is None or (self.choices and converted not in self.choices):
             raise UserError(
@@ -68,7 +70,7 @@ class Option:
 def checked_options(
     pipeline: str, declared: Sequence[Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The given options in their declared types; what is not declared is refused."""
+    """Returns the given options in their declared types; undeclared ones are refused."""
     known = {option.name: option for option in declared}
     unknown = [name for name in given if name not in known]
     if unknown:
@@ -82,7 +84,7 @@ def checked_options(
 
 
 def _storable(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, if they can be stored with the job and shown again."""
+    """Returns the options, if they can be stored with the job and shown again."""
     try:
         text = orjson.dumps(dict(options)).decode()
     except TypeError as error:
@@ -97,7 +99,7 @@ def _storable(options: Mapping[str, Any]) -> dict[str, Any]:
 def whole_options(
     pipeline: str, declared: Sequence[Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The same, with defaults for options that are not given."""
+    """Returns the given options with defaults for the others."""
     options = filled_options(declared, checked_options(pipeline, declared, given))
     missing = [option for option in declared if option.required and option.name not in options]
     if missing:
@@ -109,13 +111,13 @@ def whole_options(
 
 
 def filled_options(declared: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a job, also of one that is older than an option of its pipeline."""
+    """Returns the options of a job, also of one that is older than an option of its pipeline."""
     defaults = {option.name: option.default for option in declared if option.default is not None}
     return {**defaults, **given}
 
 
 def _parse(wanted: type, value: Any) -> Any:
-    """None if it cannot be parsed."""
+    """Parses a value; returns None if that fails."""
     if wanted is str:
         # A NUL fits into JSON, but not into the other columns that options end up in.
         return value if isinstance(value, str) and "\0" not in value else None

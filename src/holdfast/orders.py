@@ -1,4 +1,4 @@
-"""What a pipeline that plans orders, and what it concludes about a stream that ended."""
+"""Orders of a pipeline that plans, and its conclusions about a stream that ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.model import Gate, Lane
 class Start:
     """An order: start a new job on one source or several, as a new generation of each that was
     read before. What is not given comes from the pipeline; without caps, there are none. `gates`
-    are declared with the job, and hold from then on. `plan` is kept with the job for the pipeline
+    are declared with the job, and apply from then on. `plan` is kept with the job for the pipeline
     itself, as `job.reading.plan`; people see only the options."""
 
     source: str | Sequence[str]
@@ -23,7 +23,7 @@ class Start:
     options: Mapping[str, Any] = field(default_factory=dict)
     lane: Lane | None = None
     max_items: int | None = None
-    max_items_per_source: int | Mapping[str, int] | None = None  # for all, or by source
+    max_items_per_source: int | Mapping[str, int] | None = None  # a cap for all, or by source
     gates: Sequence[Gate] = ()
     plan: Mapping[str, Any] = field(default_factory=dict)
 
@@ -42,7 +42,7 @@ class Start:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Each once, in order."""
+        """The sources, each once, in order."""
         given = (self.source,) if isinstance(self.source, str) else self.source
         return tuple(dict.fromkeys(given))
 
@@ -96,7 +96,8 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """Not complete yet: continue reading the stream from this cursor after `delay` seconds."""
+    """The stream is not complete yet: continue reading it from this cursor after `delay`
+    seconds."""
 
     cursor: Any
     delay: float = 0.0

@@ -121,13 +121,15 @@ class Tx(Protocol):
         anything else as JSON."""
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Calls it once the transaction is committed; not if it is rolled back or run again. For
-        what cannot be taken back, such as counting a metric."""
+        """Calls a function once the transaction is committed; not if it is rolled back or run
+        again. Use it for what cannot be taken back, such as counting a metric."""
 
 
 class Fetch(Protocol):
-    """Reads with a named query. Given to the commands, pages and sample data of an extension, whose
-    queries read its own tables."""
+    """Reads with a named query.
+
+    The commands, pages and sample data of an extension receive one; its queries read its own
+    tables."""
 
     async def __call__(
         self, query: str, params: Mapping[str, Any] | None = None, /
@@ -153,12 +155,12 @@ class Facilities(Protocol):
     async def flag(self, name: str) -> FlagValue: ...
 
 
-#: Opens a gate, or the one of that name, for a passage that costs so much of its budget.
+#: Opens a gate, or the one of that name, for a passage that costs this much of its budget.
 OpenGate = Callable[[str | Gate, float], Any]
 
 
 class Context:
-    """What `process` is given besides the row."""
+    """What `process` receives besides the row."""
 
     __slots__ = ("_facilities", "_gates", "attempt", "http", "job", "log", "seq")
 
@@ -186,35 +188,36 @@ class Context:
         return self.job.options
 
     def file(self, row: Mapping[str, Any]) -> Any:
-        """`async with ctx.file(row) as path:` makes a local copy of an uploaded image, which is
-        removed afterwards."""
+        """Makes a local copy of an uploaded image, which is removed afterwards: `async with
+        ctx.file(row) as path:`."""
         return self._facilities.file(row)
 
     def gate(self, gate: str | Gate, cost: float = 0.0) -> Any:
-        """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http.
+        """Passes a gate for work that does not use ctx.http: `async with ctx.gate("provider"):`.
+
         `cost` is what it uses of the units of the gate's budget. A `Gate` instead of a name is
         declared by its first use: for limits that are only known when a job runs."""
         return self._gates(gate, cost)
 
     def read(self, query: str, params: Mapping[str, Any] | None = None) -> Any:
-        """`rows = await ctx.read(...)`: reads the pipeline's own tables, by a named query of its
-        extension or by SQL. It cannot write."""
+        """Reads the pipeline's own tables, by a named query of its extension or by SQL: `rows =
+        await ctx.read(...)`. It cannot write."""
         return self._facilities.read(query, params)
 
     def load(self, name: str, key: str) -> Any:
-        """`await ctx.load("entity", "Q42")`: looks a key up, together with those that other items
-        ask for at the same time. The pipeline declares the loader in `loaders`."""
+        """Looks a key up, together with those that other items ask for at the same time: `await
+        ctx.load("entity", "Q42")`. The pipeline declares the loader in `loaders`."""
         return self._facilities.load(name, key)
 
     def flag(self, name: str) -> Any:
-        """`await ctx.flag("weather_radar")`: the value of a flag of the extension or the core, at
-        most two seconds old."""
+        """Returns the value of a flag of the extension or the core, at most two seconds old: `await
+        ctx.flag("weather_radar")`."""
         return self._facilities.flag(name)
 
     @property
     def cache(self) -> Any:
-        """What the pipeline keeps for a while: `await ctx.cache.put(key, value, seconds=3600)`,
-        `await ctx.cache.get(key)`."""
+        """The pipeline's cache: `await ctx.cache.put(key, value, seconds=3600)`, `await
+        ctx.cache.get(key)`."""
         return self._facilities.cache
 
     @property
@@ -227,9 +230,8 @@ class Context:
 class Settled:
     """One item as `save` sees it, in the transaction that settles it.
 
-    `normalized` is what `process` was given, or None if `normalize` failed; `effects` are those of
-    `Done(result, effects=...)`.
-    """
+    `normalized` is what `process` received, or None if `normalize` failed; `effects` are those of
+    `Done(result, effects=...)`."""
 
     __slots__ = (
         "_normalized", "_result", "_row", "attempts", "code", "effects", "job", "message", "seq",
@@ -249,7 +251,8 @@ class Settled:
         attempts: int = 1,
         effects: Any = None,
     ) -> None:
-        """`row` and `result` may be functions that give it, and `normalized` AS_ROW."""
+        """Takes `row` and `result`, which may be functions that return it, and `normalized`, which
+        may be AS_ROW."""
         self.seq = seq
         self.status = status
         self._row = row
@@ -284,7 +287,7 @@ AS_ROW: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class ItemEvidence:
-    """Something that was fetched for an item and is kept, as its page and the API show it."""
+    """Something that was fetched for an item and is stored, as its page and the API show it."""
 
     title: str
     at: datetime
@@ -292,7 +295,7 @@ class ItemEvidence:
     link: str | None = None  # a page of the extension that shows it
 
 
-#: What a pipeline can set a backoff for.
+#: The kinds of errors for which a pipeline can set a backoff.
 BACKOFF_KINDS = (
     str(RetryClass.SOON),
     str(RetryClass.LATER),
@@ -324,22 +327,22 @@ class Pipeline:
     max_attempts: int | None = None  # None: HOLDFAST_MAX_ATTEMPTS_ERROR
     max_attempts_not_found: int | None = None
     #: Delays between attempts. One for both "soon" and "later", or by kind: "soon", "later",
-    #: "throttle", "not_found". What is not set comes from the settings.
+    #: "throttle", "not_found". Kinds that are not set use the settings.
     backoff: Backoff | Mapping[str, Backoff] | None = None
     schedules: Sequence[Schedule] = ()  # set by the first worker, once
     loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
-    slice_pages: int | None = None  # most pages that are read of a stream at a time
+    slice_pages: int | None = None  # maximum number of pages of a stream that are read at a time
     follows: bool = False  # its sources never end: no error makes it give one up
     standing: bool = False  # workers open its standing job, which accepts records at any time
-    #: Its records refer to rows that its own consumers wrote, so only they add records: nobody
-    #: starts a job of it, and nobody else adds to one.
+    #: Its records refer to rows that its own consumers wrote, so only they add records: no person
+    #: starts a job of it, and no one else adds to one.
     fed_by_consumers: bool = False
 
     def __init__(self) -> None:
         self.file: str | None = None  # the file it was loaded from
         self.extension: str | None = None  # name of its extension
-        self.enabled_by: str | None = None  # the flag without which it makes no jobs
+        self.enabled_by: str | None = None  # the flag without which it starts no jobs
         self.metrics: Any = None  # what the metrics part of its extension returned
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()
@@ -377,7 +380,7 @@ class Pipeline:
                 )
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
-        """The names of the sources to read; each becomes a separate stream."""
+        """Returns the names of the sources to read; each becomes a separate stream."""
         return (self.name,)
 
     def fingerprint(self, source: str, options: Mapping[str, Any]) -> str:
@@ -389,15 +392,19 @@ class Pipeline:
         raise NotImplementedError
 
     def key(self, row: Json) -> str | None:
-        """The identity of the record across jobs, if `dedupe` is set."""
+        """Returns the identity of the record across jobs, if `dedupe` is set."""
         return None
 
     def normalize(self, row: Json) -> Json:
-        """The row in canonical form. It is stored next to the row and passed to `process`."""
+        """Returns the row in canonical form.
+
+        It is stored next to the row and passed to `process`."""
         return row
 
     def process(self, row: Json, ctx: Context) -> Any:
-        """Turns one record into one result. May be `async def`; a plain `def` runs in a thread."""
+        """Turns one record into one result.
+
+        It may be `async def`; a plain `def` runs in a thread."""
         raise NotImplementedError
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
@@ -405,20 +412,21 @@ class Pipeline:
 
     async def ruling(self, tx: Tx, ruled: Ruled) -> Mapping[str, Any] | None:
         """Judges a person's decision about an item, in the transaction that writes it: raises
-        UserError to refuse it, writes domain rows, and returns the values of columns that win in
-        grid and export (None: those of the edit or of the choice)."""
+        UserError to refuse it, writes domain rows, and returns the values of columns that take
+        precedence in grid and export (None: those of the edit or of the choice)."""
         return None
 
     async def proposals(
         self, fetch: Fetch, job: Job, criteria: Json, after: int, limit: int
     ) -> Sequence[Proposal]:
-        """Of a decision in bulk: what it decides about the next items of a job that match the
-        criteria and that nobody has decided about, by their `seq`, which is above `after`."""
+        """Returns what a decision in bulk decides about the next items of a job that match the
+        criteria and that no one has decided about, by their `seq`, which is above `after`."""
         return ()
 
     async def note(self, tx: Tx, job: Job, notes: Any, taken: int) -> None:
         """Stores what a page contains besides records (`Page.notes`), together with its cursor.
-        `taken` of its records were looked at: fewer than it has where a cap cut it."""
+
+        `taken` of its records were looked at: fewer than it has if a cap cut it."""
 
     async def plan(self, tx: Tx, request: Json, streams: StreamStatuses, now: datetime) -> Planned:
         """Decides what to do about a request: start or resume jobs, set marks.
@@ -433,16 +441,16 @@ class Pipeline:
         raise NotImplementedError
 
     async def evidence(self, fetch: Fetch, job_id: int, seq: int) -> Sequence[ItemEvidence]:
-        """What is kept of an item besides its result, in order of time."""
+        """Returns what is stored about an item besides its result, in order of time."""
         return ()
 
     async def tend(self, tx: Tx) -> bool:
-        """Does a small piece of background work; True if more is left."""
+        """Does a small piece of background work; returns True if more is left."""
         return False
 
 
 def with_defaults(pipeline: Pipeline, job: Job) -> Job:
-    """A job that is older than an option of its pipeline has the default of it."""
+    """Returns the job with defaults of options that its pipeline gained after it was created."""
     return replace(job, options=filled_options(pipeline.options, job.options))
 
 

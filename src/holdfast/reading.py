@@ -50,7 +50,7 @@ class Reading:
         return self.table if isinstance(self.table, Mapping) else {}
 
     def as_json(self) -> str:
-        """The text of the column `reading`; values that are the default are left out."""
+        """Returns the text of the column `reading`; values that are the default are left out."""
         values = asdict(self)
         default = asdict(Reading())
         changed = {name: value for name, value in values.items() if value != default[name]}
@@ -58,7 +58,7 @@ class Reading:
 
 
 def reading_of(stored: str) -> Reading:
-    """The reading that is stored as this text; what this version does not know is left out."""
+    """Returns a stored reading; what this version does not know is left out."""
     values = orjson.loads(stored)
     if not isinstance(values, dict):
         return Reading()

@@ -15,14 +15,14 @@ from holdfast.model import ItemStatus, Job, Json
 
 class RulingKind(StrEnum):
     CHOOSE = "choose"  # one of several candidates
-    EDIT = "edit"  # values of columns that win over the result's
+    EDIT = "edit"  # values of columns that take precedence over the result's
     REJECT = "reject"  # the result does not count
     REVOKE = "revoke"  # the decision before no longer counts
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A decision. `changes` are the values of columns that win in grid and export."""
+    """A decision. `changes` are the values of columns that take precedence in grid and export."""
 
     version: int
     kind: RulingKind
@@ -60,7 +60,7 @@ class Proposal:
 
 
 class OutdatedRuling(UnfitState):
-    """Another user has decided about the item in the meantime."""
+    """Raised if another user has decided about the item in the meantime."""
 
     def __init__(self, seq: int, latest: Ruling | None) -> None:
         if latest is None:
@@ -75,8 +75,8 @@ class OutdatedRuling(UnfitState):
 
 
 def default_changes(ruled: Ruled) -> Mapping[str, Any]:
-    """What a decision changes where the pipeline does not say: an edit its columns, a choice the
-    columns of what was chosen. A rejection changes nothing."""
+    """Returns what a decision changes if the pipeline does not say: an edit its columns, a choice
+    the columns of what was chosen. A rejection changes nothing."""
     match ruled.kind:
         case RulingKind.EDIT:
             return _edited(ruled)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-#: What can be written to the store. Of a path, the file's content.
+#: What can be written to the store; a path stands for the file's content.
 Content = bytes | Path | AsyncIterable[bytes]
 
 #: Prefixes of keys: of files that people upload, of exports, and of the files of pipelines.
@@ -18,12 +18,14 @@ UPLOADS, EXPORTS, PIPELINES = "uploads/", "exports/", "pipelines/"
 
 
 def files_of_pipeline(pipeline: str) -> str:
-    """The prefix of its keys. Quoted, so that one pipeline's is never within another's."""
+    """Returns the prefix of a pipeline's keys.
+
+    It is quoted, so that one is never within another's."""
     return f"{PIPELINES}{quote(pipeline, safe='')}/"
 
 
 def files_of_job(pipeline: str, job_id: int) -> str:
-    """The prefix of what a pipeline keeps for one job, which is deleted with it."""
+    """Returns the prefix of what a pipeline keeps for one job, which is deleted with it."""
     return f"{files_of_pipeline(pipeline)}jobs/{job_id}/"
 
 
@@ -53,8 +55,9 @@ class Written:
 
 
 class PipelineFiles(Protocol):
-    """`ctx.files`: a pipeline's own files, which nobody else sees. In a plain `def` pipeline, the
-    same calls without `await` and `async`."""
+    """The files of a pipeline, as `ctx.files`, which no other pipeline sees.
+
+    In a plain `def` pipeline, the same calls without `await` and `async`."""
 
     async def put(
         self, key: str, content: Content, *, if_absent: bool = False

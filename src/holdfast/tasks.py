@@ -1,4 +1,4 @@
-"""Ending asyncio tasks."""
+"""Ends asyncio tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _AGAIN_SECONDS = 1.0
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancels them until each has ended: before Python 3.12 `asyncio.wait_for`, on which the
+    """Cancels tasks until each has ended: before Python 3.12 `asyncio.wait_for`, on which the
     drivers rely, may swallow a cancellation, and the task would run forever."""
     left = set(tasks)
     while left:

@@ -1,11 +1,11 @@
-"""The text encodings that are accepted when a file or a server names one."""
+"""Knows the text encodings that are accepted when a file or a server names one."""
 
 from __future__ import annotations
 
 import codecs
 
 #: Python's own notations and those of addresses. No text is saved in them, some decode to what no
-#: database takes, and punycode takes quadratic time.
+#: database accepts, and punycode takes quadratic time.
 _REFUSED = frozenset(
     {"unicode-escape", "raw-unicode-escape", "utf-7", "idna", "punycode", "undefined"}
 )
@@ -13,7 +13,7 @@ _NAME_CHARACTERS = 40
 
 
 def codec_named(name: str) -> str | None:
-    """The normal name of a text codec; None if there is none of that name."""
+    """Returns the normal name of a text codec; None if there is none of that name."""
     if len(name) > _NAME_CHARACTERS:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Unicode's normal forms in linear time.
+"""Computes Unicode's normal forms in linear time.
 
 Python sorts the marks of a letter by insertion, in quadratic time: 40,000 of two marks in turn take
 1.6 seconds.
@@ -14,14 +14,14 @@ _PIECE_CHARACTERS = 200
 
 
 def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """The same as `unicodedata.normalize` unless 200 characters in a row are not ASCII."""
+    """Does the same as `unicodedata.normalize` unless 200 characters in a row are not ASCII."""
     if text.isascii():
         return text
     return "".join(unicodedata.normalize(form, piece) for piece in _pieces(text))
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut before ASCII characters, which never join with what is before them."""
+    """Cuts text before ASCII characters, which never join with what is before them."""
     at = 0
     while at < len(text):
         end = at + _PIECE_CHARACTERS

@@ -1,4 +1,4 @@
-"""Database and broker URLs: which are accepted, and how they are shown without passwords."""
+"""Checks database and broker URLs, and shows them without passwords."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def default_database_url(data_dir: Path) -> str:
 
 
 def read_database_url(text: str) -> str:
-    """The URL in normal form; ValueError for a database that is not supported."""
+    """Returns the URL in normal form; raises ValueError for a database that is not supported."""
     scheme, separator, rest = text.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
         return _postgres_url(POSTGRES + rest)
@@ -54,13 +54,13 @@ def _sqlite_url(url: str) -> str:
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file of an SQLite URL; None for a server."""
+    """Returns the file of an SQLite URL; None for a server."""
     return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) else None
 
 
 def check_files(url: str, names: frozenset[str], setting: str) -> None:
-    """UserError for a certificate in the URL that does not exist: drivers report that as a server
-    that cannot be reached, and we would wait for it."""
+    """Raises UserError for a certificate in the URL that does not exist: drivers report that as a
+    server that cannot be reached, and we would wait for it."""
     for name, path in parse_qsl(urlsplit(url).query):
         if name in names and not os.access(path, os.R_OK):
             raise UserError(
@@ -70,14 +70,15 @@ def check_files(url: str, names: frozenset[str], setting: str) -> None:
 
 
 def mask_password(url: str) -> str:
-    """The URL without its password. Masks too much rather than too little, because a password may
-    contain an unescaped @ or /."""
+    """Returns the URL without its password.
+
+    Masks too much rather than too little, because a password may contain an unescaped @ or /."""
     without = re.sub(r"(?<=://)([^:@/]*):.*@", r"\1:***@", url)
     return re.sub(r"(password=)[^&]*", r"\1***", without, flags=re.IGNORECASE)
 
 
 def read_broker_url(text: str) -> str:
-    """The URL; ValueError if it names no RabbitMQ server."""
+    """Returns the URL; raises ValueError if it names no RabbitMQ server."""
     parts = urlsplit(text)
     if parts.scheme not in ("amqp", "amqps") or not parts.hostname or parts.port == 0:
         raise ValueError("it names no RabbitMQ server")

@@ -27,7 +27,7 @@ class WordList:
         self._values = _parsed(file, "\n".join(self._lines))
 
     def text(self, *path: str) -> str:
-        """The value as it is written."""
+        """Returns the value as it is written."""
         *table, name = path
         values = self._table(*table)
         if name not in values:
@@ -39,11 +39,11 @@ class WordList:
         return value
 
     def texts(self, *table: str) -> dict[str, str]:
-        """The values of a table, or of a file without tables, by their names."""
+        """Returns the values of a table, or of a file without tables, by their names."""
         return {name: self.text(*table, name) for name in self._table(*table)}
 
     def words(self, *path: str) -> list[str]:
-        """The words or phrases of a value, in the order of the file."""
+        """Returns the words or phrases of a value, in the order of the file."""
         words: dict[str, None] = {}
         for part in self.text(*path).split(","):
             word = " ".join(part.split())
@@ -61,15 +61,15 @@ class WordList:
         return value
 
     def names(self, *table: str) -> list[str]:
-        """The names of the values of a table, or of the tables of the file."""
+        """Returns the names of the values of a table, or of the tables of the file."""
         return list(self._table(*table))
 
     def groups(self, table: str) -> dict[str, list[str]]:
-        """The words of each value of a table."""
+        """Returns the words of each value of a table."""
         return {name: self.words(table, name) for name in self._table(table)}
 
     def by_word(self, table: str) -> dict[str, str]:
-        """Each word of a table with the name of the value that it is in."""
+        """Returns each word of a table with the name of the value that it is in."""
         names: dict[str, str] = {}
         for name, words in self.groups(table).items():
             for word in words:
@@ -80,14 +80,14 @@ class WordList:
         return names
 
     def weights(self, table: str) -> dict[str, float]:
-        """Each word of a table with its weight, which is the name of the value that it is in."""
+        """Returns each word of a table with its weight: the name of the value that it is in."""
         numbers = {name: self._weight(table, name) for name in self._table(table)}
         return {word: numbers[name] for word, name in self.by_word(table).items()}
 
     def mistake(
         self, message: str, *path: str, word: str = "", hint: str | None = None
     ) -> InputError:
-        """An error that names the file and the last line with the word, or the first of the
+        """Returns an error that names the file and the last line with the word, or the first of the
         value."""
         lines = {n: words for n, (at, words) in enumerate(_places(self._lines), 1) if at == path}
         of_word = [number for number, words in lines.items() if word and word in words]
@@ -142,7 +142,7 @@ def _parsed(file: Path, text: str) -> Mapping[str, Any]:
 
 
 def _places(lines: list[str]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """The path and the words of each line, which tomllib does not say."""
+    """Yields the path and the words of each line, which tomllib does not say."""
     path: tuple[str, ...] = ()
     table: tuple[str, ...] = ()
     within = False

@@ -31,6 +31,7 @@ from tests.api.test_ingestion import (
 )
 from tests.ftp import PASSWORD, USER, FtpFolder
 from tests.pictures import png
+from tests.store.checks import fetch, spelled
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -234,7 +235,8 @@ async def test_clock_that_was_set_back_stops_no_adapter(server: ApiServer, incom
         "update adapters set token = 'killed', scanned_at = null,"
         " due_at = @after(interval_seconds + 7200)",
     ):
-        await server.parts.store.database.write("test", partial(execute, change))
+        whole = spelled(server.parts.store, change)
+        await server.parts.store.database.write("test", partial(execute, whole))
     while not (adapter := (await admin.get("/api/ingestion")).json()["adapters"][0])["scannedAt"]:
         await asyncio.sleep(0.02)
     assert adapter["error"] is None
@@ -251,7 +253,7 @@ async def test_image_that_has_to_wait_leaves_one_list(server: ApiServer, incomin
     (incoming / "oak.png").write_bytes(png())
     for _ in range(3):
         assert "unfinished jobs" in (await scan(admin))["error"]
-    files = await server.parts.store.database.fetch("select kind from files", {})
+    files = await fetch(server.parts.store, "select kind from files")
     assert sorted(row[0] for row in files) == ["images", "import", "upload"]
 
 

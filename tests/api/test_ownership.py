@@ -16,6 +16,7 @@ from holdfast.console.exports import NewExport
 from holdfast.console.operations import NewOperation
 from tests.api.server import ApiServer, finished
 from tests.pictures import png
+from tests.store.checks import execute
 
 #: Routes without user data, or that show each user their own.
 OPEN = {
@@ -118,13 +119,11 @@ async def _things(server: ApiServer) -> dict[str, str]:
     operation_id = await open_console(store).operations.add(new)
     await open_console(store).operations.lease(operation_id, "somebody")
     streams = await store.streams.of_job(job["id"])
-    await store.database.write(
-        "test",
-        lambda tx: tx.execute(
-            "insert into dead_letters (kind, job_id, seq, pipeline, code, message, state,"
-            " created_at) values ('item', :job_id, 2, 'lengths', 'CRASHED', 'x', 'OPEN', @now)",
-            {"job_id": job["id"]},
-        ),
+    await execute(
+        store,
+        "insert into dead_letters (kind, job_id, seq, pipeline, code, message, state,"
+        " created_at) values ('item', :job_id, 2, 'lengths', 'CRASHED', 'x', 'OPEN', @now)",
+        job_id=job["id"],
     )
     adapter = NewAdapter("ada", AdapterKind.FOLDER, "/in", "lengths", "ada")
     await open_console(store).adapters.set_adapter(adapter, "ada")

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.console.live import Feed
 from tests.api.server import PASSWORD, ApiServer
+from tests.store.checks import fetch
 
 
 async def _log_in(
@@ -187,7 +188,7 @@ async def test_secrets_are_kept_only_as_hashes(server: ApiServer) -> None:
     session = await server.parts.accounts.log_in("ada", PASSWORD, None)
     link = await server.parts.accounts.make_link("ada", "tester")
     tables = ("users", "tokens", "sessions", "login_links", "audit")
-    rows = [await server.parts.store.database.fetch(f"select * from {name}") for name in tables]
+    rows = [await fetch(server.parts.store, f"select * from {name}") for name in tables]
     kept = str([[tuple(row) for row in table] for table in rows])
     for secret in (PASSWORD, made.value, session, link):
         assert secret not in kept

@@ -126,7 +126,20 @@ USES = {
     "console.passwords._TRAILING": use("sub", "1", "a1", ("", "1"), most=1_000),
     "console.passwords._LEADING": use("sub", "1", "a1", most=1_000),
     "console.passwords.is_common": use("sub", "1", "a1", most=1_000),
-    "store.migrate._REVISION": use("fullmatch", "a", "_", "1", "_1", ("a_", "1")),
+    "store.migrate._statements": use("split", ";", "a"),
+    "store.schema._CREATED": use(
+        "findall", "create ", ("create table ", "a"), ("create or replace ", "a"), most=100_000
+    ),
+    "store.schema._DOWN": use("split", ("-- down", " "), "-- down\n", most=100_000),
+    "store.schema._STEP": use("fullmatch", ("0002_", "a"), ("0002_a", "."), most=2_000),
+    "store.schema._WORD": use("sub", "@", "a", "@a", most=100_000),
+    "store.names._NAMED": use(
+        "findall", "create ", ("create table ", "a"), ("drop index if exists ", "a"), most=100_000
+    ),
+    "store.names._TABLE": use("sub", "from ", ("from", " "), ("from ", "a"), most=100_000),
+    "store.names._QUALIFIER": use("sub", "'", "-", "a", "a.", ("'", "a"), most=100_000),
+    "store.names._DEFINED": use("sub", "table ", ("table", " "), ("on ", "a"), most=100_000),
+    "urls._SCHEMA": use("fullmatch", "a", "_", "1"),
     "store.migrate._target": use("fullmatch", "-", ("-", "1")),
     "store.streams.of_pipeline": use("sub", "%", "\\"),
     "web.text_diff._LINES": use("findall", "a", "\n", "a\n"),
@@ -277,6 +290,8 @@ BUILT = {
     ),
     "text_search.highlighted_parts": "at most 50 escaped words over the first 100,000 characters",
     "store.queries.compile_query": "our own SQL files",
+    "store.names._in_postgres": "our own SQL files",
+    "store.names._in_sqlite": "our own SQL files",
 }
 
 

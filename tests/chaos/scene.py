@@ -19,6 +19,7 @@ import asyncpg
 from holdfast.urls import sqlite_file
 from tests.chaos.children import Child, Children
 from tests.command import HoldfastCommand
+from tests.names import whole_names
 
 DEEDS = Path(__file__).with_name("deeds.py")
 PATIENCE_SECONDS = 180.0
@@ -117,7 +118,7 @@ class Scene:
     def fetch(self, query: str) -> list[Sequence[Any]]:
         """Rows of the database, read while others work on it. Asked again and again
         while something is waited for, so it opens no more than it needs."""
-        file = sqlite_file(self.url)
+        file, query = sqlite_file(self.url), whole_names(self.url, query)
         if file is None:
             return asyncio.run(_fetch(self.url, query))
         with closing(sqlite3.connect(file, timeout=PATIENCE_SECONDS)) as database:

@@ -80,8 +80,8 @@ async def test_stream_of_a_worker_frozen_in_a_copy_is_read_elsewhere(
             await asyncio.sleep(0.05)
 
 
-_SETTLE = "update ranges set settled = settled + 1 where id = $1"
-_ADVANCE = "update streams set pages_count = pages_count + 1 where id = $1"
+_SETTLE = "update holdfast.ranges set settled = settled + 1 where id = $1"
+_ADVANCE = "update holdfast.streams set pages_count = pages_count + 1 where id = $1"
 
 
 @asynccontextmanager
@@ -110,4 +110,4 @@ async def _copy_for_ever(
 
     async with connection.transaction():
         await connection.execute(before, row_id)
-        await connection.copy_records_to_table(table, records=rows())
+        await connection.copy_records_to_table(table, schema_name="holdfast", records=rows())

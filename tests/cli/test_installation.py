@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.desk import QUICK, UPPER, Desk
 from tests.command import HoldfastCommand
+from tests.names import whole_names
 from tests.ports import free_port
 from tests.postgres import PostgresServer
 
@@ -82,7 +83,7 @@ def test_backfills_do_not_run_where_they_are_disabled(desk: Desk) -> None:
 
 def test_migrate_goes_up_down_and_up_again(empty_desk: Desk) -> None:
     empty = empty_desk.json("migrate", "status")
-    heads = {branch["name"]: branch["head"] for branch in empty["branches"]}
+    heads = {branch["name"]: branch["newest"] for branch in empty["branches"]}
     assert not empty["up_to_date"] and "core" in heads
     assert {branch["current"] for branch in empty["branches"]} == {None}
     assert _schema(empty_desk, "up") == heads
@@ -98,7 +99,7 @@ def test_migrate_goes_up_down_and_up_again(empty_desk: Desk) -> None:
 @pytest.mark.exhaustive  # tests/extension/test_contract.py takes the tables of each down and up
 def test_each_extension_is_migrated_alone(empty_desk: Desk) -> None:
     heads = _schema(empty_desk, "up")
-    for name in heads:
+    for name in [name for name in heads if name != "core"]:
         down = _schema(empty_desk, "down", name, "--yes")
         assert {**down, name: None} == {**heads, name: None} and down[name] != heads[name]
         assert _schema(empty_desk, "up", name) == heads
@@ -108,13 +109,13 @@ def test_each_extension_is_migrated_alone(empty_desk: Desk) -> None:
         assert _schema(empty_desk, "down", name, "base", "--yes")[name] is None
 
 
-def _schema(desk: Desk, *arguments: str) -> dict[str, str | None]:
+def _schema(desk: Desk, *arguments: str) -> dict[str, int | None]:
     branches = desk.json("migrate", *arguments)["branches"]
     return {branch["name"]: branch["current"] for branch in branches}
 
 
 def test_schema_newer_than_the_program_is_refused(desk: Desk) -> None:
-    set_schema_version(desk, "9999")
+    set_schema_version(desk, 9999)
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 1)
     for command in (("jobs",), ("run", "upper.py", "in.csv"), ("migrate", "up")):
@@ -123,8 +124,11 @@ def test_schema_newer_than_the_program_is_refused(desk: Desk) -> None:
     assert "newer than this program" in wrong["text"]
 
 
-def set_schema_version(desk: Desk, version: str) -> None:
-    statement = f"update alembic_version set version_num = '{version}' where version_num like '0%'"
+def set_schema_version(desk: Desk, version: int) -> None:
+    statement = whole_names(
+        desk.command.database_url,
+        f"update schema_versions set version = {version} where branch = 'core'",
+    )
     if desk.command.database_url.startswith("sqlite"):
         file = desk.command.database_url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(file)) as database:

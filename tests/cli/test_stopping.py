@@ -68,7 +68,7 @@ def test_killed_continues_on_another_day(desk: Desk) -> None:
     long_ago = "2020-01-01T00:00:00.000Z"
     file = desk.command.database_url.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file)) as database:
-        database.execute("update workers set seen_at = ?", [long_ago])
+        database.execute("update holdfast_workers set seen_at = ?", [long_ago])
         database.commit()
     assert_continues(desk)
 

@@ -28,7 +28,7 @@ _WRITTEN = re.compile(r"\b(?:insert into|delete from) (\w+)|\bupdate (\w+)\s+set
 _LOCKED = re.compile(r"\bfrom\s+(\w+)[^;]*\bfor (?:no key update|key share|update|share)\b")
 _ADVISORY = re.compile(r"\bpg_(?:try_)?advisory_xact_lock")
 _INNER = re.compile(r"\((?:(?!\bfor update)[^()])*\)")  # what a subquery reads is not locked
-_FUNCTION = re.compile(r"create function (\w+)\(.*?\$\$(.*?)\$\$", re.DOTALL)
+_FUNCTION = re.compile(r"create or replace function (\w+)\(.*?\$\$(.*?)\$\$", re.DOTALL)
 _Function = ast.AsyncFunctionDef | ast.FunctionDef
 _Names = dict[str, _Function]
 
@@ -77,14 +77,14 @@ def _text_of(query: str) -> str:
         return query
     texts = [load_queries(dialect, CORE_FOLDERS).get(query) for dialect in ("sqlite", "postgres")]
     sql = ";\n".join(text.sql for text in texts if text is not None) or query
+    sql = sql.replace("holdfast.", "").replace("holdfast_", "")
     bodies = [body for name, body in _database_functions() if f"{name}(" in sql]
     return ";\n".join([sql, *bodies])
 
 
 @cache
 def _database_functions() -> list[tuple[str, str]]:
-    versions = sorted((STORE / "migrations" / "versions").glob("*.py"))
-    return [found for path in versions for found in _FUNCTION.findall(path.read_text())]
+    return _FUNCTION.findall((STORE / "schema" / "functions.sql").read_text())
 
 
 def _verbs_in(tree: ast.Module) -> Iterator[tuple[str, _Function]]:

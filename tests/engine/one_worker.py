@@ -18,7 +18,8 @@ from holdfast.configuration import load_settings
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.settle import FlushLimits
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.flags import CORE_FLAGS, FlagSpec, ServedFlag
 from holdfast.model import Job, JobState
 from holdfast.observe.metrics import Metrics

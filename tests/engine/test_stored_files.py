@@ -24,7 +24,7 @@ from holdfast.pipeline import pipeline
 from holdfast.store import Store
 from holdfast.stored_files import UPLOADS
 from tests.engine.one_worker import until, work, working
-from tests.store.checks import assert_all_sound
+from tests.store.checks import assert_all_sound, fetch
 
 
 @pipeline(name="demo")
@@ -65,8 +65,9 @@ class Desk:
         return (await self.store.reads.job(job_id)).discovered_at is not None
 
     async def being_read(self) -> int:
-        rows = await self.store.database.fetch(
-            "select count(*) from streams where worker is not null and state = 'RUNNING'"
+        rows = await fetch(
+            self.store,
+            "select count(*) from streams where worker is not null and state = 'RUNNING'",
         )
         return int(rows[0][0])
 

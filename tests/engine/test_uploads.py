@@ -25,7 +25,7 @@ from holdfast.pipeline import pipeline
 from holdfast.store import Store, open_store
 from holdfast.tables.files import TableFile, content_key
 from tests.proxy import Proxy
-from tests.store.checks import assert_all_sound
+from tests.store.checks import assert_all_sound, fetch
 
 PATIENCE_SECONDS = 180.0
 #: Nothing but what a test is about makes batches smaller.
@@ -135,7 +135,7 @@ async def test_unreadable_rows_are_stored_exactly_once_whatever_fails(
         expected = [text for page in file.pages(0, lambda: 50, 10**6) for text in page.inputs]
     store = await open_store(database_url, fault=failing(("ingest", "commit"), after=3, times=4))
     job_id = await upload(store, path)
-    rows = await store.database.fetch("select input from items order by seq")
+    rows = await fetch(store, "select input from items order by seq")
     assert [row[0] for row in rows] == expected
     assert len(expected) == 372
     assert sum("_bad_row" in text for text in expected) == 12

@@ -11,9 +11,9 @@ from pathlib import Path
 import typer
 from fastapi import APIRouter, FastAPI
 
-from holdfast.extension import Extension, installed
-from holdfast.store.migrate import CORE, Branch, installed_branches
+from holdfast.extension import CORE, Extension, installed
 from holdfast.store.queries import CORE_FOLDERS, SqlFolder, extension_sql
+from holdfast.store.schema import Branch, installed_branches
 from holdfast.web.navigation import PagePack
 from tests.docs.described_commands import commands
 from tests.extension.weather import EXTENSION as TOY
@@ -42,7 +42,7 @@ class Subject:
     @property
     def branches(self) -> tuple[Branch, ...]:
         """Core's and its own; none of its own where it has no tables."""
-        own = Branch(self.name, self.folder / "migrations")
+        own = Branch(self.name, self.folder / "schema")
         return (CORE_BRANCH, own) if own.folder.is_dir() else (CORE_BRANCH,)
 
     @property
@@ -88,3 +88,14 @@ SUBJECTS = [
     ),
     Subject(TOY, "tests.extension.sample_rows"),
 ]
+
+_TESTS = ROOT / "tests"
+#: Each branch, and the folder that has what databases of its versions contain.
+SNAPSHOTS = (
+    (CORE_BRANCH, _TESTS / "store" / "schema"),
+    *(
+        (subject.branches[1], ROOT.joinpath(*subject.rows.split(".")[:-1]) / "schema")
+        for subject in SUBJECTS
+        if len(subject.branches) == 2
+    ),
+)

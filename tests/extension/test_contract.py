@@ -63,10 +63,11 @@ async def _relations(url: str, subject: Subject) -> set[str]:
     """Tables and indexes; not those that SQLite makes by itself."""
     store = await open_store(url, sql=subject.sql)
     if url.startswith("sqlite"):
-        indexes = "select name from sqlite_master where type = 'index' and name not like 'sqlite%'"
+        indexes = "select name from sqlite_schema where type = 'index' and name not like 'sqlite%'"
     else:
-        indexes = "select indexname from pg_indexes where schemaname = 'public'"
-    names = {row[0] for row in await fetch(store, indexes)} | await tables_of(store)
+        indexes = "select indexname from pg_indexes where schemaname = 'holdfast'"
+    rows = await fetch(store, indexes)
+    names = {row[0].removeprefix("holdfast_") for row in rows} | await tables_of(store)
     await store.close()
     return names
 
@@ -152,7 +153,7 @@ def test_tables_go_and_come_back_with_data_in_them(
         return
     own = asyncio.run(_filled(url, subject))
     assert own == set(subject.sample_rows)
-    steps = ["base"] if way == "at once" else ["-1"] * len(branches[1].revisions)
+    steps = ["base"] if way == "at once" else ["-1"] * branches[1].newest
     for step in steps:
         downgrade(url, subject.name, step, branches=branches)
     found = status(url, branches)
@@ -323,7 +324,7 @@ def test_toy_has_one_of_everything() -> None:
     toy = next(each for each in SUBJECTS if each.extension is TOY)
     empty = [each.name for each in fields(Extension) if not getattr(TOY, each.name)]
     assert empty == []
-    folders = ("sql", "migrations", "docs", "templates", "static")
+    folders = ("sql", "schema", "docs", "templates", "static")
     assert [name for name in folders if not any((toy.folder / name).iterdir())] == []
     pack = toy.pack
     assert pack is not None and pack.static and pack.entries and pack.machines

@@ -60,7 +60,7 @@ def test_wheel_of_a_third_party_is_used_beside_holdfast(environment: Site) -> No
     assert environment.run("tides", "highest") == "3.5\n"
 
     environment.run("migrate", "up")
-    assert re.search(r"tides +tides_0001 .*up to date", environment.run("migrate", "status"))
+    assert re.search(r"tides +1 .*up to date", environment.run("migrate", "status"))
 
     (environment.work / "harbours.csv").write_text("harbour\nBrest\nDover\n")
     environment.run("run", "tides", "harbours.csv", "--out", "heights.csv")

@@ -93,5 +93,5 @@ def test_file_of_a_request_whose_server_is_killed_is_not_shown_and_is_removed(
     assert client.get("/api/files").json()["files"] == []
     assert len(asyncio.run(_keys(sqlite_url, bucket_settings, clear=True))) == 1
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
-        connection.execute("update files set created_at = '2020-01-01T00:00:00.000Z'")
+        connection.execute("update holdfast_files set created_at = '2020-01-01T00:00:00.000Z'")
     assert asyncio.run(_keys(sqlite_url, bucket_settings, clear=True)) == []

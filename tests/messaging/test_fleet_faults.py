@@ -140,7 +140,7 @@ def _put_into_outbox(fleet: Fleet, *bodies: bytes) -> None:
     with psycopg.connect(fleet.url) as connection:
         for body in bodies:
             connection.execute(
-                "insert into outbox"
+                "insert into holdfast.outbox"
                 " (message_id, queue, payload, available_at, failures, created_at)"
                 " values (%s, 'orders', %s, now(), 0, now())",
                 (str(uuid4()), body),

@@ -236,7 +236,7 @@ def test_order_whose_worker_is_stopped_again_and_again_is_followed_and_no_dead_l
     with psycopg.connect(fleet.url) as other:
         # As if another worker were storing the same message, and did not end.
         other.execute(
-            "insert into taken_keys (owner_id, key, fingerprint, content, at)"
+            "insert into holdfast.taken_keys (owner_id, key, fingerprint, content, at)"
             " values ('', %(message_id)s, %(type)s, '', now())",
             held,
         )

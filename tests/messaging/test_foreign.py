@@ -28,7 +28,7 @@ from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 from tests.messaging.conftest import next_of, until
-from tests.store.checks import execute, fetch
+from tests.store.checks import execute, fetch, spelled
 
 
 class _Hasty(random.Random):
@@ -179,7 +179,8 @@ async def test_message_that_fails_is_tried_again_and_leaves_nothing_half_done(de
     async def fails_twice(tx: Any, message: Incoming) -> Sequence[Record]:
         nonlocal tries
         tries += 1
-        await tx.execute("insert into kill_switches values ('x', 'y', 'z', '2026-01-01T00:00:00Z')")
+        switch = "insert into kill_switches values ('x', 'y', 'z', '2026-01-01T00:00:00Z')"
+        await tx.execute(spelled(desk.store, switch))
         if tries < 3:
             raise ConnectionError("the shop is closed")
         return [Record({"n": tries})]

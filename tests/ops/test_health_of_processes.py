@@ -12,11 +12,12 @@ import pytest
 
 from holdfast.cli.composition import store_checks
 from holdfast.store import Store, open_store
-from holdfast.store.migrate import installed_branches
+from holdfast.store.schema import installed_branches
 from tests.cli.desk import SLOW, UPPER, Desk, stop, wait_until
 from tests.command import HoldfastCommand
 from tests.ports import free_port
 from tests.proxy import Proxy
+from tests.store.checks import execute
 
 
 @pytest.fixture
@@ -96,12 +97,9 @@ def test_a_port_that_is_taken_is_reported_clearly(desk: Desk) -> None:
 
 
 async def test_a_schema_that_does_not_fit_is_named(store: Store) -> None:
-    async with store.database.driver.transaction("test") as tx:
-        await tx.execute(
-            "update alembic_version set version_num = '0000' where version_num like '0%'"
-        )
+    await execute(store, "update schema_versions set version = 0 where branch = 'core'")
     told = await store_checks(store)["schema"]()
-    assert told == f"is 0000, the program needs {installed_branches()[0].revisions[-1]}"
+    assert told == f"is core empty, the program needs core {installed_branches()[0].newest}"
 
 
 async def test_a_database_that_is_gone_is_named(postgres_url: str) -> None:

@@ -181,7 +181,9 @@ def test_failures_are_counted_by_the_address_of_the_client_whatever_it_says(
     assert front.ask("POST", "/api/session", json=wrong, headers=pretended).status_code == 401
     assert log_in(front, THERE).status_code == 200
     with sqlite3.connect(tmp_path / "holdfast.db") as database:
-        found = database.execute("select subject from login_failures where subject like 'ip:%'")
+        found = database.execute(
+            "select subject from holdfast_login_failures where subject like 'ip:%'"
+        )
         assert found.fetchall() == [(f"ip:{HERE}",)]
 
 

@@ -199,7 +199,8 @@ async def crash(store: Store, job_id: int) -> list[list[int]]:
 
 
 async def execute(store: Store, sql: str, **params: Any) -> None:
-    await store.database.write("test", lambda tx: tx.execute(sql, params))
+    whole = spelled(store, sql)
+    await store.database.write("test", lambda tx: tx.execute(whole, params))
 
 
 #: Every schedule should have fired long ago.
@@ -220,7 +221,13 @@ def execute_at(url: str, sql: str) -> None:
 
 
 async def fetch(store: Store, sql: str, **params: Any) -> list[Any]:
-    return [tuple(row) for row in await store.database.fetch(sql, params)]
+    return [tuple(row) for row in await store.database.fetch(spelled(store, sql), params)]
+
+
+def spelled(store: Store, sql: str) -> str:
+    """A statement, not a query's name, with the whole names of its tables."""
+    driver = store.database.driver
+    return driver.names.in_query(driver.dialect, sql) if " " in sql else sql
 
 
 async def items_of(
@@ -308,8 +315,8 @@ async def tables_of(store: Store) -> set[str]:
         rows = await fetch(
             store,
             "select name from pragma_table_list where type in ('table', 'virtual')"
-            " and schema = 'main' and name not like 'sqlite%'",
+            " and schema = 'main' and name like 'holdfast_%'",
         )
     else:
-        rows = await fetch(store, "select tablename from pg_tables where schemaname = 'public'")
-    return {row[0] for row in rows} - {"alembic_version"}
+        rows = await fetch(store, "select tablename from pg_tables where schemaname = 'holdfast'")
+    return {row[0].removeprefix("holdfast_") for row in rows} - {"schema_versions"}

@@ -6,7 +6,7 @@ from holdfast.console import open_console
 from holdfast.console.rulings import NewRuling
 from holdfast.rulings import RulingKind
 from holdfast.store import Store
-from tests.store.checks import fetch, filled_job
+from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario
 from tests.store.upkeep_scenarios import simple_scenario
 
@@ -19,8 +19,7 @@ async def _put(store: Store, name: str) -> None:
 
 async def _put_expired(store: Store, name: str) -> None:
     await store.cache.put("demo", {name: ({"label": name}, 60.0)})
-    async with store.database.driver.transaction("test") as tx:
-        await tx.execute("update cache set expires_at = '2020-01-01T00:00:00.000Z'")
+    await execute(store, "update cache set expires_at = '2020-01-01T00:00:00.000Z'")
 
 
 async def _drop(store: Store, name: str) -> None:

@@ -25,7 +25,17 @@ from holdfast.pipeline import Gate, Pipeline, StreamStatuses, Tx
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.driver import Transaction
 from holdfast.store.idempotency import RequestKey
-from tests.store.checks import fetch, ingest, lease_stream, make_job, records, state_of, work_off
+from tests.store.checks import (
+    execute,
+    fetch,
+    ingest,
+    lease_stream,
+    make_job,
+    records,
+    spelled,
+    state_of,
+    work_off,
+)
 from tests.store.message_scenarios import SCENARIOS, scenario
 from tests.store.scenarios import FUTURE, PAST, Scenario
 
@@ -153,14 +163,11 @@ class FirePlan:
 @scenario("tend")
 class Tend:
     async def prepare(store: Store) -> None:
-        async def add(tx: Transaction) -> None:
-            await tx.execute("insert into secrets values ('tended', 'no') on conflict do nothing")
-
-        await store.database.write("test", add)
+        await execute(store, "insert into secrets values ('tended', 'no') on conflict do nothing")
 
     async def act(store: Store, _: Any) -> None:
         async def tend(tx: Transaction) -> bool:
-            await tx.execute("delete from secrets where name = 'tended'")
+            await tx.execute(spelled(store, "delete from secrets where name = 'tended'"))
             return False
 
         await store.plans.tend(tend)

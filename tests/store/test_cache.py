@@ -5,16 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast.store import Store
-from tests.store.checks import fetch
+from tests.store.checks import execute, fetch
 
 
 async def _expire(store: Store, *keys: str) -> None:
-    async with store.database.driver.transaction("test") as tx:
-        for key in keys:
-            await tx.execute(
-                "update cache set expires_at = '2020-01-01T00:00:00.000Z' where key = :key",
-                {"key": key},
-            )
+    for key in keys:
+        change = "update cache set expires_at = '2020-01-01T00:00:00.000Z' where key = :key"
+        await execute(store, change, key=key)
 
 
 async def test_entries_are_read_in_one_scope_until_they_expire(store: Store) -> None:

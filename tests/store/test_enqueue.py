@@ -362,7 +362,7 @@ async def test_what_cannot_be_stored_is_refused(store: Store, database_url: str)
         deep = {"deeper": deep}
     async with libraries(store)[0](database_url) as enqueue:
         for rows, options, why in (
-            ({"n": 1}, {}, "is one record"),
+            ({"n": 1}, {}, "must be a list of records"),
             ([1], {}, "not an object"),
             ([{"n": object()}], {}, "not JSON"),
             ([deep], {}, "nests deeper"),

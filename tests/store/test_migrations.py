@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,12 +25,11 @@ from holdfast.store import DecisionRow, NewJob, Store, open_store
 from holdfast.store.enqueue import Addition
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.gates import Passes, Want
-from holdfast.store.idempotency import MessageKey, RequestKey
+from holdfast.store.idempotency import MessageKey
 from holdfast.store.migrate import (
     CORE,
     BranchStatus,
     downgrade,
-    installed_branches,
     require_current,
     status,
     upgrade,
@@ -65,7 +63,6 @@ TABLES = {
     "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
     "cache", "rulings", "gate_minutes", "gate_uses", "adapters", "adapter_files",
 }  # fmt: skip
-CORE_BRANCH = installed_branches()[:1]
 
 
 async def _fill(url: str) -> None:
@@ -156,77 +153,6 @@ def test_up_down_and_up_again_with_data_in_every_table(core_url: str) -> None:
     assert _status(core_url).current is None
     upgrade(core_url, CORE)
     asyncio.run(_use(core_url))
-
-
-def test_every_step_down_and_up_with_data_in_every_table(core_url: str) -> None:
-    asyncio.run(_fill(core_url))
-    revisions = CORE_BRANCH[0].revisions
-    for revision in reversed(revisions[:-1]):
-        downgrade(core_url, CORE)
-        assert _status(core_url).current == revision
-
-    async def kept() -> set[tuple[str, str, int, int]]:
-        store = await open_store(core_url)
-        rows = await fetch(
-            store,
-            "select state, name, (select sum(accepted) from counters c where c.job_id = j.id),"
-            " (select count(*) from ranges r where r.job_id = j.id) from jobs j",
-        )
-        await store.close()
-        return {(row[0], row[1], int(row[2] or 0), row[3]) for row in rows}
-
-    before = asyncio.run(kept())
-    assert before
-    for steps in range(len(revisions) - 1, 0, -1):
-        upgrade(core_url, CORE)
-        downgrade(core_url, CORE, f"-{steps}")
-        assert _status(core_url).current == revisions[-1 - steps]
-    upgrade(core_url, CORE)
-    assert asyncio.run(kept()) == before
-    asyncio.run(_use(core_url))
-
-
-def test_down_while_a_standing_job_is_deleted_beside_another(core_url: str) -> None:
-    standing = NewJob("events", "events", [], standing=True)
-
-    async def fill() -> None:
-        store = await open_store(core_url)
-        await store.jobs.open(standing, "tester")
-        await execute(store, "update jobs set state = 'DELETING'")
-        await store.jobs.open(standing, "tester")
-        await store.close()
-
-    asyncio.run(fill())
-    downgrade(core_url, CORE, "0024")
-    assert _status(core_url).current == "0024"
-    upgrade(core_url, CORE)
-    asyncio.run(_use(core_url))
-
-
-def test_keys_of_requests_and_messages_survive_down_and_up(core_url: str) -> None:
-    async def taken(fill: bool) -> list[tuple[Any, ...]]:
-        store = await open_store(core_url)
-        if fill:
-            for key in ("begun", "made", "answered"):
-                await store.taken_keys.begin_request("ada", key, "digest", "api")
-            job = NewJob("demo", "made", [], request=RequestKey("ada", "made", "of this file"))
-            await store.jobs.create(job, "ada")
-            await store.taken_keys.answer_request("ada", "answered", 201, '{"id": 7}')
-            await store.messages.accept_job(MessageKey("m-1", "job.start"), job)
-        sql = "select owner_id, key, fingerprint, content, status, body, at from taken_keys"
-        rows = await fetch(store, f"{sql} order by owner_id, key")
-        sent_again = MessageKey("m-1", "job.start"), NewJob("demo", "sent again", [])
-        assert await store.messages.accept_job(*sent_again) is None
-        made = await store.taken_keys.begin_request("ada", "made", "digest", "api")
-        await store.close()
-        assert made is not None and (made.made, made.content) == (1, "of this file")
-        return [tuple(row) for row in rows]
-
-    before = asyncio.run(taken(fill=True))
-    assert len(before) == 4
-    downgrade(core_url, CORE, "0028")
-    upgrade(core_url, CORE)
-    assert asyncio.run(taken(fill=False)) == before
 
 
 def test_upgrade_of_a_current_database_changes_nothing(core_url: str) -> None:

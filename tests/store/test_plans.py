@@ -232,6 +232,7 @@ async def _sqlite_scans(store: Store, compiled: Any, params: dict[str, Any]) -> 
         words = str(row[3]).split()
         if words[0] not in ("SEARCH", "SCAN"):
             continue
+        words = [word.removeprefix("holdfast_") for word in words]
         table = aliases.get(words[1], words[1])
         how = "scan"
         if words[0] == "SEARCH":

@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import DatabaseGone
 from holdfast.store import Store
 from holdfast.store.driver import Transaction
-from tests.store.checks import execute, fetch, filled_job
+from tests.store.checks import execute, fetch, filled_job, spelled
 
 pytestmark = pytest.mark.parametrize(
     "database_url", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True
@@ -24,7 +24,7 @@ async def test_transaction_that_is_idle_is_ended_and_frees_what_it_locked(
 
     async def stand_still(tx: Transaction) -> None:
         await tx.execute("set local idle_in_transaction_session_timeout = 100")
-        await tx.execute(f"update jobs set name = 'held' where id = {job_id}")
+        await tx.execute(spelled(store, f"update jobs set name = 'held' where id = {job_id}"))
         await asyncio.wait_for(
             execute(store, f"update jobs set name = 'free' where id = {job_id}"), 30
         )

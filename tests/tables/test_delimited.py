@@ -297,7 +297,7 @@ def test_content_key_depends_on_the_content_alone(table) -> None:
 def test_wrong_suffix_is_noted(table) -> None:
     file = TableFile(table("a,b\n1,2\n", "table.xlsx"))
     assert file.detected.format == "csv"
-    assert "In spite of its name" in file.detected.notes[0]
+    assert "Despite its name" in file.detected.notes[0]
 
 
 CELL = st.text(

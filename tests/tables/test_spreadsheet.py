@@ -181,7 +181,7 @@ def test_first_visible_sheet_is_read_unless_one_is_named(tmp_path: Path) -> None
 def test_workbook_is_recognised_whatever_its_name(workbook) -> None:
     with TableFile(workbook([["a"], [1]], name="table.csv")) as file:
         assert file.detected.format == "xlsx"
-        assert "In spite of its name" in file.detected.notes[0]
+        assert "Despite its name" in file.detected.notes[0]
 
 
 def test_empty_sheet_and_header_alone(workbook) -> None:

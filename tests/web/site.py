@@ -26,7 +26,8 @@ from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import worker_options
 from holdfast.configuration import load_settings
 from holdfast.engine.presence import present
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.errors import Failed, NotFound
 from holdfast.model import ItemStatus, Outcome
 from holdfast.options import Option

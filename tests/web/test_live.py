@@ -38,7 +38,7 @@ def test_pause_can_be_taken_back(site: Site, ada: str, open_as: OpenAs) -> None:
     page = open_as(ada, f"/jobs/{job_id}")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#job-head .badge").first).to_have_text("paused")
-    expect(page.get_by_text("Nothing starts until somebody resumes it.")).to_be_visible()
+    expect(page.get_by_text("Nothing starts until someone resumes it.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#job-head .badge").first).to_have_text("running")
     site.let_go(job_id, 2)

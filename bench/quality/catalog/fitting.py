@@ -1,4 +1,4 @@
-"""Fits the weights of what speaks for an offer, and for accepting it, to labelled lists."""
+"""Fits the weights of an offer's evidence, and of accepting it, to labelled lists."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Weights = dict[str, dict[str, float]]
 _ROUNDS = 30
 _SMALL = 1e-6
 _DIGITS = 3
-#: How much an example counts whose right offer was taken away: few rows are of products that no
-#: shop has, and those are of their own kind.
+#: How much an example counts if its right offer was taken away: few rows are of products that no
+#: shop has, and those are different.
 _WITHOUT_AS_OFFER, _WITHOUT_AS_CHOICE = 0.1, 0.05
-#: Keeps weights small that few rows speak for.
+#: Keeps weights small that few rows support.
 _PENALTY_OF_OFFER, _PENALTY_OF_CHOICE = 3.0, 10.0
-#: So that 0.5 is the likelihood from which a price is accepted: a wrong one costs more than one
-#: that is left to a person.
+#: Makes 0.5 the likelihood from which a price is accepted: a wrong price costs more than one that
+#: is left to a person.
 _BIAS_OF_CHOICE = -0.9
 _LEAST_SPREAD = 0.05
 
@@ -71,7 +71,7 @@ def row_of(label: Label, offers: Sequence[Offer], rules: Rules, weight: float) -
 
 
 def fitted(rows: Sequence[Row]) -> Weights:
-    """First those of an offer; those of the choice build on them."""
+    """Returns the weights: first those of an offer; those of the choice build on them."""
     offer = _regression(list(_examples_of_offers(rows)), _PENALTY_OF_OFFER, is_scaled=False)
     for row in rows:
         _weigh(row, offer)
@@ -81,7 +81,7 @@ def fitted(rows: Sequence[Row]) -> Weights:
 
 
 def crossed(lists: Mapping[str, Sequence[Row]]) -> Iterator[tuple[str, Accuracy]]:
-    """Each list measured with weights that were fitted to the others."""
+    """Yields each list measured with weights that were fitted to the others."""
     for name, rows in lists.items():
         weights = fitted([row for other in lists if other != name for row in lists[other]])
         accuracy = Accuracy()
@@ -131,8 +131,10 @@ def _examples_of_choices(rows: Sequence[Row]) -> Iterator[Example]:
 
 
 def _regression(examples: Sequence[Example], penalty: float, is_scaled: bool) -> dict[str, float]:
-    """The weights of a logistic regression, by Newton's method. The first is that of the bias,
-    which has no penalty; scaled, the others are penalised by what they do, not by their size."""
+    """Returns the weights of a logistic regression, by Newton's method.
+
+    The first is that of the bias, which has no penalty; if scaled, the others are penalised by
+    their effect, not by their size."""
     names = list(examples[0].features)
     values = np.array([[each.features[name] for name in names] for each in examples])
     right = np.array([each.is_right for each in examples], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Prices a labelled list and counts what was chosen rightly, wrongly, or left to a person."""
+"""Prices a labelled list and counts right choices, wrong ones, and those left to a person."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ LookUp = Callable[[Product], Awaitable[Choice]]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """`expected` is the SKU of the right offer; empty: there is none."""
+    """The right answer for a row.
+
+    `expected` is the SKU of the right offer; empty: there is none."""
 
     product: Product
     expected: str
@@ -51,7 +53,7 @@ class Label:
 class Accuracy:
     rows: int = 0
     correct: int = 0
-    wrong_prices: int = 0  # accepted, and not the right one
+    wrong_prices: int = 0  # accepted, but not the right one
     reviews: int = 0
     misses: list[dict[str, Any]] = field(default_factory=list)
 
@@ -79,7 +81,7 @@ LISTS = tuple(with_catalogue(FOLDER / f"{name}.csv") for name in NAMES)
 
 
 def lists_in(folder: Path) -> list[tuple[Path, Path]]:
-    """Lists of a folder, each with its catalogue."""
+    """Returns the lists of a folder, each with its catalogue."""
     lists = [file for file in sorted(folder.glob("*.csv")) if not file.stem.endswith(_CATALOGUE)]
     if not lists:
         raise UserError(
@@ -124,7 +126,7 @@ async def measure(labels: Iterator[Label], look_up: LookUp) -> Accuracy:
 
 
 def add_result(accuracy: Accuracy, label: Label, chosen: str) -> bool:
-    """Whether it is correct. `chosen` is empty if no price was accepted."""
+    """Adds a result; returns whether it is correct. `chosen` is empty if no price was accepted."""
     is_correct = _is_correct(label, chosen)
     accuracy.rows += 1
     accuracy.correct += is_correct
@@ -133,7 +135,7 @@ def add_result(accuracy: Accuracy, label: Label, chosen: str) -> bool:
 
 
 def _named(offer: Offer, label: Label) -> str:
-    """By its SKU; by what the label names, if the catalogue has none."""
+    """Returns the name of an offer: its SKU, or what the label names if the catalogue has none."""
     number = article_number(label.expected).gtin
     if not offer.sku and number is not None and number == offer.gtin:
         return label.expected
@@ -141,7 +143,7 @@ def _named(offer: Offer, label: Label) -> str:
 
 
 def _is_correct(label: Label, chosen: str) -> bool:
-    """Where no offer is right, any answer without a price is."""
+    """Whether the choice is correct; if no offer is right, any answer without a price is."""
     if label.expected in ("", REVIEW):
         return not chosen
     return chosen == label.expected

@@ -1,4 +1,5 @@
-"""Photographs of barcodes as people take them: turned, tilted, blurred, noisy, dark, far away."""
+"""Generates photographs of barcodes as people take them: turned, tilted, blurred, noisy, dark, far
+away."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _LENGTHS = (13, 13, 12, 8)
 
 
 def photographs(folder: Path, count: int, seed: int) -> Iterator[tuple[Path, str]]:
-    """Each with the number that is on it."""
+    """Yields photographs, each with the number that is on it."""
     rng = random.Random(seed)
     for number in range(count):
         length = rng.choice(_LENGTHS)
@@ -36,7 +37,7 @@ def photographs(folder: Path, count: int, seed: int) -> Iterator[tuple[Path, str
 
 
 def photograph(digits: str, rng: random.Random, words: str = "") -> Image.Image:
-    """A box with a barcode on a table. Some are large photographs with a small code."""
+    """Draws a box with a barcode on a table. Some are large photographs with a small code."""
     is_large = rng.random() < _LARGE_SHARE
     picture = _box(digits, rng, words, rng.choice((2, 3)) if is_large else 4)
     if is_large:
@@ -68,7 +69,7 @@ def _box(digits: str, rng: random.Random, words: str, scale: int) -> Image.Image
 
 
 def _tilted(picture: Image.Image, rng: random.Random) -> Image.Image:
-    """Seen from the side: the far edge is shorter."""
+    """Returns the picture as seen from the side: the far edge is shorter."""
     width, height = picture.size
     near = rng.uniform(0, _MOST_TILT) * width
     slope = 2 * near / (width * height)
@@ -83,7 +84,7 @@ def _tilted(picture: Image.Image, rng: random.Random) -> Image.Image:
 
 
 def _lit(picture: Image.Image, rng: random.Random) -> Image.Image:
-    """With noise, and in light that takes contrast away."""
+    """Returns the picture with noise, and in light that reduces contrast."""
     pixels = numpy.asarray(picture, dtype=numpy.float32)
     noise = numpy.random.default_rng(rng.getrandbits(32)).normal(
         0, rng.uniform(0, 18), (*pixels.shape[:2], 1)

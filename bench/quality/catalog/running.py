@@ -1,4 +1,4 @@
-"""Measures on a database of its own, and on photographs made for it."""
+"""Measures on a separate database, and on photographs made for it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def choices_measured(
 async def offers_read(
     fetch: Fetch, write: Write, options: CatalogOptions, catalogue: TableFile, labelled: TableFile
 ) -> list[tuple[Label, list[Offer]]]:
-    """The rows of a list, each with the offers that a look-up gets."""
+    """Returns the rows of a list, each with the offers that a look-up gets."""
     await _load(write, options, catalogue)
     context: Any = _Reading(fetch)
     rows: list[tuple[Label, list[Offer]]] = []
@@ -71,7 +71,7 @@ async def _load(write: Write, options: CatalogOptions, catalogue: TableFile) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a look-up in the local catalogue needs of a worker."""
+    """Provides what a look-up in the local catalogue needs of a worker."""
 
     fetch: Fetch
     attempt: int = 1

@@ -1,4 +1,4 @@
-"""How good the linking is, on entries whose right answer is known.
+"""Measures the matching on entries whose right answer is known.
 
 A labelled set is JSON lines: {"row": {...}, "expected": "Q42" or null, "case": "homonym"}. Null:
 the right answer is that no item fits.
@@ -49,10 +49,10 @@ class LabelledEntry:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was made of a labelled entry."""
+    """The result for a labelled entry."""
 
     labelled: LabelledEntry
-    ranked: tuple[str, ...]  # the first five
+    ranked: tuple[str, ...]  # the first five candidates
     accepted: str | None
     reason: str
     searches: int = 0
@@ -85,13 +85,14 @@ class Report:
 
     @property
     def precision(self) -> float:
-        """Of those accepted without a person, how many rightly; 1 where none was."""
+        """The share of entries accepted without a person that are right; 1 if none was accepted."""
         wrong = sum(judgement.wrong for judgement in self.judgements)
         return 1 - wrong / self.accepted_count if self.accepted_count else 1.0
 
     @property
     def recall(self) -> float:
-        """Of those that have a right answer, how many have it among the first five."""
+        """The share of entries with a right answer that have it among the first five candidates; 1
+        if there are none."""
         answerable = [
             judgement for judgement in self.judgements if judgement.labelled.expected is not None
         ]
@@ -115,7 +116,8 @@ def read_labelled(lines: Iterable[str], mapping: ColumnMapping) -> list[Labelled
 
 
 def rows_of(lines: Iterable[str]) -> list[Json]:
-    """The rows of a labelled set, without the answers, and without NUL, which no table holds."""
+    """Returns the rows of a labelled set, without the answers, and without NUL, which no table can
+    contain."""
     plain = (line.replace("\\u0000", "") for line in lines)
     return [raw["row"] for _, raw in _labelled_lines(plain)]
 
@@ -136,7 +138,7 @@ def _labelled_lines(lines: Iterable[str]) -> Iterator[tuple[int, Json]]:
 
 
 async def judge_job(fetch: Fetch, job_id: int, labelled: Sequence[LabelledEntry]) -> Report:
-    """What a job made of a labelled set: its items are the lines, in order."""
+    """Compares a job's results with a labelled set: its items are the lines, in order."""
     judged: dict[int, Judgement] = {}
     last = 0
     while rows := await fetch(_TASKS, {"job_id": job_id, "after": last, "limit": _PAGE}):
@@ -175,7 +177,8 @@ def judge(labelled: LabelledEntry, ranking: Ranking, searches: int = 0) -> Judge
 
 
 def render(report: Report) -> str:
-    """The report as text: the two figures, what became of each kind of entry, and each error."""
+    """Formats the report as text: the two figures, what became of each kind of entry, and each
+    error."""
     lines = [
         f"entries                     {len(report.judgements):6}",
         f"accepted without a person   {report.accepted_count:6}",

@@ -1,1 +1,1 @@
-"""How well sentiment and intent are found, on labelled posts."""
+"""Measures how well sentiment and intent are found, on labelled posts."""

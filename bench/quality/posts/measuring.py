@@ -1,5 +1,5 @@
-"""Macro-F1 of sentiment and intent, beside two simple ways: always the most frequent label, and
-counting words of a list."""
+"""Computes the macro-F1 of sentiment and intent, and of two simple ways: always the most frequent
+label, and counting words of a list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from holdfast_posts.analysis.text import Prepared, prepare, words_of
 
 #: Clear posts of each intent, by the authors of the first rules.
 LABELLED = Path(__file__).parent / "labelled.tsv"
-#: As people write: slang, emoji, irony, no marks. Labelled before their author had read the rules.
+#: Posts as people write them: slang, emoji, irony, no marks. Labelled before their author had read
+#: the rules.
 NATURAL = Path(__file__).parent / "natural.tsv"
 #: By another author, who had not read the rules either.
 REVIEW = Path(__file__).parent / "review.tsv"
@@ -108,7 +109,7 @@ def _score(
 
 
 def macro_f1(truth: Sequence[str], found: Sequence[str]) -> float:
-    """The mean of the F1 of each label that occurs in the truth."""
+    """Returns the mean of the F1 of each label that occurs in the truth."""
     labels = sorted(set(truth))
     pairs = Counter(zip(truth, found, strict=True))
     total = 0.0
@@ -121,8 +122,8 @@ def macro_f1(truth: Sequence[str], found: Sequence[str]) -> float:
 
 
 def our_sentiment(post: Labelled) -> str:
-    """By the language that is found, as for any post; one that is not analysed counts as wrong
-    unless it is neutral."""
+    """Returns the sentiment by the language that is found, as for any post; one that is not
+    analysed counts as wrong unless it is neutral."""
     sentiment = _sentiment(prepare(post.text))
     return str(sentiment.label if sentiment else Label.NEUTRAL)
 
@@ -146,14 +147,14 @@ _BAD = frozenset(
 
 
 def counted_sentiment(post: Labelled) -> str:
-    """More good words than bad ones, or the other way round."""
+    """Returns the sentiment by whether there are more good words than bad ones."""
     words = words_of(post.text)
     balance = sum(word in _GOOD for word in words) - sum(word in _BAD for word in words)
     return str(Label.POSITIVE if balance > 0 else Label.NEGATIVE if balance < 0 else Label.NEUTRAL)
 
 
 def counted_intent(post: Labelled) -> str:
-    """The intent whose phrases share the most words with the post, without an order."""
+    """Returns the intent whose phrases share the most words with the post, in any order."""
     words = set(words_of(post.text))
     counts = {
         intent: len(words.intersection(words_of(" ".join(phrases))))

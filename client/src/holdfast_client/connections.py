@@ -26,13 +26,14 @@ from typing import Any, NamedTuple, TypeVar
 from holdfast_client.adding import Enqueued, Records
 from holdfast_client.adding import enqueue as enqueue_in
 from holdfast_client.errors import SchemaError, UserError
+from holdfast_client.names import DEFAULT_SCHEMA
 from holdfast_client.queries import Query, load_queries, named_arguments
 from holdfast_client.records import RowKey, new_items, require_time
 
 T = TypeVar("T")
 _NUMBERED = re.compile(r"\$(\d+)")
-#: PostgreSQL's codes for a function, table or column that does not exist.
-_NOT_IN_SCHEMA = frozenset({"42883", "42P01", "42703"})
+#: PostgreSQL's codes for a schema, function, table or column that does not exist.
+_NOT_IN_SCHEMA = frozenset({"3F000", "42883", "42P01", "42703"})
 
 Rows = Iterable[Mapping[str, Any]]
 
@@ -46,13 +47,15 @@ def enqueue(
     run_at: datetime | None = None,
     owner: str | None = None,
     own_transaction: bool = False,
+    schema: str = DEFAULT_SCHEMA,
 ) -> Enqueued:
-    """Adds records to the standing job of a pipeline, in the transaction that the connection is in,
-    or in one of their own. `key`: a record whose key is known becomes no item."""
+    """Adds records to the standing job of a pipeline, in the connection's current transaction or in
+    one of their own. `key`: a record whose key is known becomes no item. `schema`: where Holdfast's
+    tables are, as in its HOLDFAST_DATABASE_SCHEMA."""
     records = _records(pipeline, rows, key, run_at, owner)
     if _is_async(connection):
         raise UserError("this connection is async", "Use: await aenqueue(...)")
-    return _finish(_add(connection, records, own_transaction))
+    return _finish(_add(connection, records, own_transaction, schema))
 
 
 async def aenqueue(
@@ -64,17 +67,18 @@ async def aenqueue(
     run_at: datetime | None = None,
     owner: str | None = None,
     own_transaction: bool = False,
+    schema: str = DEFAULT_SCHEMA,
 ) -> Enqueued:
-    """The same on an async connection."""
+    """Does the same as `enqueue` on an async connection."""
     records = _records(pipeline, rows, key, run_at, owner)
-    return await _add(connection, records, own_transaction)
+    return await _add(connection, records, own_transaction, schema)
 
 
 def _records(
     pipeline: str, rows: Rows, key: RowKey | None, run_at: datetime | None, owner: str | None
 ) -> Records:
     if isinstance(rows, Mapping):
-        raise UserError("rows is one record", "Give a list: [row].")
+        raise UserError("`rows` must be a list of records", "Pass a list: [row].")
     require_time(run_at)
     return Records(pipeline, owner or "", new_items(rows, key), run_at)
 
@@ -89,11 +93,15 @@ def _finish(steps: Coroutine[Any, Any, T]) -> T:
 
 
 class _Borrowed:
-    """An application's transaction, as the steps see it. Rows are read by position."""
+    """An application's transaction with the interface that the store's steps need.
 
-    def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any], bool], Any]) -> None:
+    Rows are read by position."""
+
+    def __init__(
+        self, dialect: str, schema: str, run: Callable[[Query, Mapping[str, Any], bool], Any]
+    ) -> None:
         self.writes_together = dialect == "postgres"
-        self._queries = load_queries(dialect)
+        self._queries = load_queries(dialect, schema)
         self._run = run
 
     async def scan(self, query: str, params: Mapping[str, Any]) -> Sequence[Any]:
@@ -120,7 +128,8 @@ class _Borrowed:
 
 
 def _is_older_schema(error: Exception) -> bool:
-    """SQLAlchemy has the driver's error within its own."""
+    """Whether an error means that the schema is older; SQLAlchemy wraps the driver's error in its
+    own."""
     own = getattr(error, "orig", None) or error
     if getattr(own, "sqlstate", None) in _NOT_IN_SCHEMA:
         return True
@@ -130,29 +139,29 @@ def _is_older_schema(error: Exception) -> bool:
 class _Library(NamedTuple):
     """How Holdfast uses the connections of one library."""
 
-    borrow: Callable[[Any], Any]  # a _Borrowed, as far as the steps need a Transaction
+    borrow: Callable[[Any, str], Any]  # a _Borrowed, as far as the steps need a Transaction
     in_transaction: Callable[[Any], bool]
-    commits_each: Callable[[Any], bool]  # whether the next statement is committed by itself
+    commits_each: Callable[[Any], bool]  # whether the next statement commits by itself
     begin: Callable[[Any], Any]  # a transaction that is committed at its end
-    how: str  # an application begins one
-    in_one_statement: bool = False  # records without keys are added so
+    how: str  # how an application begins a transaction
+    in_one_statement: bool = False  # whether records without keys are added in one statement
 
 
-async def _add(connection: Any, records: Records, own_transaction: bool) -> Enqueued:
+async def _add(connection: Any, records: Records, own_transaction: bool, schema: str) -> Enqueued:
     connection = _driver_connection(connection)
     library = _library_of(connection)
     async with _transaction(library, connection, records, own_transaction):
         if _family(connection) == "sqlalchemy":
             connection = await _begun(connection)
             _refuse_autocommit(connection)
-        return await enqueue_in(library.borrow(connection), records)
+        return await enqueue_in(library.borrow(connection, schema), records)
 
 
 @asynccontextmanager
 async def _transaction(
     library: _Library, connection: Any, records: Records, own_transaction: bool
 ) -> AsyncIterator[None]:
-    """That of the application, or one of the records' own."""
+    """Enters the application's transaction, or a new one for the records."""
     commits_each = library.commits_each(connection)
     if not own_transaction:
         if commits_each:
@@ -199,7 +208,7 @@ def _family_of(kind: type) -> str:
 
 
 def _driver_connection(connection: Any) -> Any:
-    """That of SQLAlchemy's Engine.raw_connection(), which begins nothing by itself."""
+    """Returns the driver's connection behind one of SQLAlchemy's Engine.raw_connection()."""
     return getattr(connection, "driver_connection", connection)
 
 
@@ -209,11 +218,11 @@ def _is_async(connection: Any) -> bool:
     return _family(connection) == "asyncpg" or inspect.iscoroutinefunction(connection.execute)
 
 
-def _of_sqlite(connection: Any) -> _Borrowed:
+def _of_sqlite(connection: Any, schema: str) -> _Borrowed:
     def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         cursor = connection.cursor()
         cursor.row_factory = None
-        # Keys that come back in another form than they were sent would count as another's.
+        # A codec that changes a key on its way would make the key look like another record's.
         text_factory, connection.text_factory = connection.text_factory, str
         try:
             rows: list[Any] = cursor.execute(query.sql, named_arguments(query, params)).fetchall()
@@ -221,7 +230,7 @@ def _of_sqlite(connection: Any) -> _Borrowed:
             connection.text_factory = text_factory
         return rows
 
-    return _Borrowed("sqlite", run)
+    return _Borrowed("sqlite", schema, run)
 
 
 def _sqlite_commits_each(connection: Any) -> bool:
@@ -241,7 +250,7 @@ def _sqlite_transaction(connection: Any) -> Iterator[None]:
     connection.execute("commit")
 
 
-def _of_psycopg(connection: Any) -> _Borrowed:
+def _of_psycopg(connection: Any, schema: str) -> _Borrowed:
     import psycopg
     from psycopg.rows import tuple_row
 
@@ -255,7 +264,7 @@ def _of_psycopg(connection: Any) -> _Borrowed:
         await cursor.execute(query.sql, _in_order(query, params))
         return await cursor.fetchall() if reads else []
 
-    return _Borrowed("postgres", run_async if _is_async(connection) else run)
+    return _Borrowed("postgres", schema, run_async if _is_async(connection) else run)
 
 
 def _psycopg_in_transaction(connection: Any) -> bool:
@@ -265,15 +274,15 @@ def _psycopg_in_transaction(connection: Any) -> bool:
     return bool(connection.info.transaction_status != status)
 
 
-def _of_asyncpg(connection: Any) -> _Borrowed:
+def _of_asyncpg(connection: Any, schema: str) -> _Borrowed:
     async def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         rows: list[Any] = await connection.fetch(query.sql, *_in_order(query, params))
         return rows
 
-    return _Borrowed("postgres", run)
+    return _Borrowed("postgres", schema, run)
 
 
-def _of_sqlalchemy(connection: Any) -> _Borrowed:
+def _of_sqlalchemy(connection: Any, schema: str) -> _Borrowed:
     from sqlalchemy import text
 
     dialect = "sqlite" if connection.dialect.name == "sqlite" else "postgres"
@@ -290,11 +299,11 @@ def _of_sqlalchemy(connection: Any) -> _Borrowed:
     async def run_async(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         return _rows_of(await connection.execute(*prepared(query, params)))
 
-    return _Borrowed(dialect, run_async if _is_async(connection) else run)
+    return _Borrowed(dialect, schema, run_async if _is_async(connection) else run)
 
 
 async def _begun(connection: Any) -> Any:
-    """The connection, of a session too, in a transaction, which a statement would begin."""
+    """Returns the connection, also a session's, in a transaction, which a statement would begin."""
     if hasattr(connection, "get_bind"):  # a session
         found = connection.connection()
         return await found if inspect.isawaitable(found) else found
@@ -306,7 +315,8 @@ async def _begun(connection: Any) -> Any:
 
 
 def _refuse_autocommit(connection: Any) -> None:
-    """With SQLite an application may begin by itself what the driver does not."""
+    """Refuses a connection in autocommit; on SQLite, an application may have begun a transaction
+    itself."""
     connection = getattr(connection, "sync_connection", connection)
     pooled = connection.connection
     if connection.dialect.detect_autocommit_setting(pooled.dbapi_connection) and not getattr(
@@ -346,7 +356,7 @@ _LIBRARIES = {
     "sqlalchemy": _Library(
         borrow=_of_sqlalchemy,
         in_transaction=lambda connection: connection.in_transaction(),
-        commits_each=lambda _: False,  # begins one by itself
+        commits_each=lambda _: False,  # SQLAlchemy begins one by itself
         begin=lambda connection: connection.begin(),
         how="with connection.begin(): ...",
     ),

@@ -1,5 +1,7 @@
-"""How deep JSON may be nested. Parsers accept more than writers do: a record that is nested too
-deeply could be neither shown nor exported, and would break a whole export."""
+"""Limits how deep JSON may be nested.
+
+Parsers accept more than writers do: a record that is nested too deeply could be neither shown nor
+exported, and would break a whole export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys: which of the records that arrive become items, and which are known already."""
+"""Decides by keys which arriving records become items, and which are known already."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ class Dedupe:
 
 
 class NewItem(NamedTuple):
-    """A record as it becomes a row. `key` and `content_hash` matter where keys are deduped; an
-    empty hash means that the content did not change."""
+    """A record before it becomes a row.
+
+    `key` and `content_hash` matter if keys are deduped; an empty hash means that the content did
+    not change."""
 
     input: str
     key: str | None = None
@@ -44,7 +46,7 @@ class NewItems:
     known: int
     consumed: int
     taken: Sequence[int] = ()  # the numbers that were taken for the page
-    inputs: Sequence[str] = ()  # instead of rows, with the first of these numbers
+    inputs: Sequence[str] = ()  # used instead of rows, with the first of these numbers
 
     @property
     def count(self) -> int:
@@ -96,8 +98,10 @@ class _Keys(NamedTuple):
 async def take_keys(
     tx: Transaction, job_id: int, new_items: NewItems, keys: _Keys, dedupe: Dedupe
 ) -> int:
-    """Returns how many turned out to be another's. What another transaction did to a key since it
-    was read is committed by now, and decides: it may have other content, or be deleted."""
+    """Takes the keys; returns how many turned out to be another's.
+
+    Whatever another transaction did to a key since it was read is committed by now and decides: the
+    key may have other content, or be deleted."""
     others = 0
     while keys.new or keys.again:
         ours = await add_keys(tx, job_id, dedupe, keys.new)
@@ -159,8 +163,10 @@ async def known_keys(
 
 
 def takes_again(known: _KeyOwner, item: NewItem, dedupe: Dedupe) -> bool:
-    """A known key is skipped while its item is DONE, or open in a live job, with the same
-    content; otherwise the pipeline's policy decides."""
+    """Whether a known key is ingested again.
+
+    It is skipped while its item is DONE, or open in a live job, with the same content; otherwise
+    the pipeline's policy decides."""
     is_open, is_live = known.status in _OPEN, known.job_state in _LIVE
     settled_well = known.status == "DONE" or (is_open and is_live)
     if settled_well and item.content_hash in ("", known.content_hash):

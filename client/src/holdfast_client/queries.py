@@ -11,6 +11,8 @@ from typing import Any
 
 import orjson
 
+from holdfast_client.names import names_for_adding
+
 FOLDER = Path(__file__).parent / "sql"
 _HEADING = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
@@ -24,13 +26,19 @@ class Query:
 
 
 @cache
-def load_queries(dialect: str) -> Mapping[str, Query]:
+def load_queries(dialect: str, schema: str) -> Mapping[str, Query]:
+    """The queries for a database whose tables of Holdfast are in this schema."""
+    names = names_for_adding(schema)
     _, *pieces = _HEADING.split((FOLDER / f"{dialect}.sql").read_text("utf-8"))
     texts = zip(pieces[::2], pieces[1::2], strict=True)
     return {
-        name: Query(*numbered(dialect, _COMMENT.sub("", text).strip().rstrip(";")))
+        name: Query(*numbered(dialect, names.in_query(dialect, _statement(text))))
         for name, text in texts
     }
+
+
+def _statement(text: str) -> str:
+    return _COMMENT.sub("", text).strip().rstrip(";")
 
 
 def numbered(dialect: str, sql: str) -> tuple[str, tuple[str, ...]]:

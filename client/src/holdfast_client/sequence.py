@@ -11,8 +11,8 @@ from holdfast_client.transaction import Transaction
 
 
 async def take_sequence(tx: Transaction, job_id: int, count: int) -> Sequence[int]:
-    """Numbers for new items: a block, or on PostgreSQL for a standing job, to which many add at
-    once, whatever its sequence gave."""
+    """Takes numbers for new items: a block, or whatever the sequence returns for a standing job on
+    PostgreSQL, to which many processes add at once."""
     rows = await tx.take("take_sequence", {"job_id": job_id, "count": count})
     if not rows:
         raise LeaseLost(f"job {job_id} is gone")
@@ -21,8 +21,8 @@ async def take_sequence(tx: Transaction, job_id: int, count: int) -> Sequence[in
 
 
 def stretches(taken: Sequence[int], used: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and last of the used numbers in each block without a gap: between two blocks are
-    the items of others."""
+    """Yields the first and last of the used numbers in each block without a gap: the items of
+    others lie between two blocks."""
     if isinstance(taken, range):
         yield used[0], used[-1]
         return

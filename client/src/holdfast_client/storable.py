@@ -1,4 +1,4 @@
-"""Text that every database accepts, whatever a pipeline or another program gave."""
+"""Makes text that every database accepts, whatever a pipeline or another program gave."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _LONGEST_KEY, _KEPT = 500, 400
 
 
 def storable_text(text: str, characters: int) -> str:
-    """No NUL, no lone surrogates, and not longer than `characters`."""
+    """Returns the text without NUL and lone surrogates, and not longer than `characters`."""
     return text[:characters].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def storable_key(key: str | None) -> str | None:
-    """A key that had to be escaped or shortened stays distinct from all others. PostgreSQL's
-    indexes do not take values of more than 2,700 bytes."""
+    """Returns the key as it is stored; one that had to be escaped or shortened stays distinct from
+    all others. PostgreSQL's indexes do not take values of more than 2,700 bytes."""
     if key is None:
         return None
     if key.isprintable() and len(key) <= _LONGEST_KEY:

@@ -31,6 +31,7 @@ from holdfast_linker.pipeline import Linker
 from holdfast_linker.projects import Project, ProjectRules, add_project
 from pipelines.linker.tests.labelled import AGENT, MAPPING
 from tests.engine.one_worker import work
+from tests.store.checks import spelled
 
 HASTE = {
     "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
@@ -96,7 +97,7 @@ class LinkerScene:
         return await self.console.rulings.rule(job, seq, new, self.pipeline.ruling)
 
     async def fetch(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        rows = await self.store.database.fetch(sql, params or None)
+        rows = await self.store.database.fetch(spelled(self.store, sql), params or None)
         return [tuple(row) for row in rows]
 
     async def states(self, job: Job) -> list[tuple[Any, ...]]:

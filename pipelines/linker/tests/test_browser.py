@@ -12,6 +12,7 @@ from conftest import sqlite_url_of
 from holdfast.store.migrate import upgrade
 from pipelines.linker.tests.entity_world import make_world
 from pipelines.linker.tests.linker_site import LinkerSite
+from tests.store.checks import fetch
 from tests.web.conftest import OpenAs, Watch
 from tests.web.site import Site
 from tests.web.test_access import PHONE, findings
@@ -44,7 +45,7 @@ def _rulings(site: Site, job_id: int) -> list[tuple[Any, ...]]:
             "select seq, version, kind, author from rulings where job_id = :job"
             " order by seq, version"
         )
-        return [tuple(row) for row in await site.parts.store.database.fetch(query, {"job": job_id})]
+        return await fetch(site.parts.store, query, job=job_id)
 
     return site.run(read())
 

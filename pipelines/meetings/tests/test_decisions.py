@@ -16,6 +16,7 @@ from holdfast_meetings.walking import window_of
 from pipelines.meetings.tests.front import Front, is_walk
 from pipelines.meetings.tests.site import Row, Site, generated
 from pipelines.meetings.tests.town import Town
+from tests.store.checks import execute
 from tests.world import Answer, Request, json_answer
 
 BROKEN = json_answer({"ok": False, "error": "broken"}, 500)
@@ -156,9 +157,7 @@ async def test_crashed_run_continues_by_itself_and_a_request_finds_it_live(
     await asyncio.wait_for(reached.wait(), 30)
     crashed.cancel()  # its leases stay behind
     await asyncio.gather(crashed, return_exceptions=True)
-    await town.store.database.write("test", lambda tx: tx.execute(
-        "update streams set worker = 'gone', token = 'gone'"
-    ))  # fmt: skip
+    await execute(town.store, "update streams set worker = 'gone', token = 'gone'")
     repair(front)
     assert await order(town) == "mark for a rerun"
     await town.work()
@@ -251,9 +250,7 @@ async def test_job_that_was_walked_by_another_program_is_left_to_a_worker_with_t
     site.add("minutes", generated(20))
     await order(town)
     job_id = (await town.stream())["job_id"]
-    await town.store.database.write("test", lambda tx: tx.execute(
-        "update streams set state = 'COMPLETE'"
-    ))  # fmt: skip
+    await execute(town.store, "update streams set state = 'COMPLETE'")
     assert await town.store.outcomes.complete(job_id) is None
     assert await town.jobs() == [("alameda.ca minutes full", "RUNNING")]
 

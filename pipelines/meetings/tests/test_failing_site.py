@@ -13,6 +13,7 @@ from holdfast.store import Store
 from pipelines.meetings.tests.front import Front, is_walk
 from pipelines.meetings.tests.site import Row, Site, each_generation, generated
 from pipelines.meetings.tests.town import Town
+from tests.store.checks import execute
 from tests.world import Answer, Raw, Request, json_answer, redirect, text_answer
 
 
@@ -313,9 +314,7 @@ async def test_cursor_of_another_query_is_refused(
     broken = json_answer({"ok": False, "error": "oops"}, 500)
     front.rule("minutes", lambda _, number: broken if number > 2 else None)
     await town.backfill(types=["minutes"])
-    await town.store.database.write("test", lambda tx: tx.execute(
-        "update streams set fingerprint = 'another'"
-    ))  # fmt: skip
+    await execute(town.store, "update streams set fingerprint = 'another'")
     front.rule("minutes", lambda _, number: None)
     await town.backfill(types=["minutes"])
     assert "changed since its cursor was stored" in (await town.stream())["error"]

@@ -13,6 +13,7 @@ from holdfast_meetings.saving import save
 from pipelines.meetings.tests.front import Front
 from pipelines.meetings.tests.site import Row, Site, each_generation, generated
 from pipelines.meetings.tests.town import Town
+from tests.store.checks import execute
 
 
 async def snapshot(town: Town) -> list[tuple[Any, ...]]:
@@ -215,9 +216,7 @@ async def test_inventory_is_taken_when_the_last_is_long_ago(town: Town, site: Si
     site.replace("minutes", old, text="scanned again")
     await town.backfill(types=["minutes"])
     assert (await town.stream(mode="incremental"))["verified_at"] is None, "equal counts"
-    await town.store.database.write("test", lambda tx: tx.execute(
-        "update streams set verified_at = '2020-01-01T00:00:00.000Z'"
-    ))  # fmt: skip
+    await execute(town.store, "update streams set verified_at = '2020-01-01T00:00:00.000Z'")
     await town.backfill(types=["minutes"])
     assert await town.pages() == site.rows("minutes")
     await town.assert_verified(mode="incremental")

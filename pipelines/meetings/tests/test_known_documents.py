@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.store.driver import Transaction
+from holdfast.store import Store
 from holdfast_meetings import documents
 from holdfast_meetings.documents import Document, KnownDocuments, Witness
 from pipelines.meetings.tests.site import Site, generated
 from pipelines.meetings.tests.town import Town
+from tests.store.checks import execute
 
 MINUTES, AGENDAS = (1, "minutes"), (1, "agenda")
 COUNCIL = ("Council", "2026-01-31")
@@ -20,18 +21,19 @@ async def test_pages_of_a_restored_database_belong_to_their_documents(
     site.add("minutes", generated(60))
     await town.backfill(types=["minutes"])
     # As if from a dump of an earlier time, into which other documents were then written.
-    await town.store.database.write("test", _exchange_documents)
+    await _exchange_documents(town.store)
     await town.backfill(types=["minutes"], mode="full", force=True)
     assert await town.pages() == site.rows("minutes")
 
 
-async def _exchange_documents(tx: Transaction) -> None:
-    await tx.execute("delete from meetings_pages")
-    await tx.execute("update meetings_documents set id = id + 1000")
-    await tx.execute(
+async def _exchange_documents(store: Store) -> None:
+    await execute(store, "delete from meetings_pages")
+    await execute(store, "update meetings_documents set id = id + 1000")
+    await execute(
+        store,
         "insert into meetings_documents (id, municipality_id, document_type, meeting, date)"
         " select id - 1000, municipality_id, document_type, 'Other ' || meeting, date"
-        " from meetings_documents"
+        " from meetings_documents",
     )
 
 

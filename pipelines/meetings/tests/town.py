@@ -13,11 +13,13 @@ from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
 from holdfast_meetings.options import MeetingsOptions
 from holdfast_meetings.pipeline import Meetings
+from tests.store.checks import spelled
 
 #: Short times: what is waited for comes at once or not at all.
 HASTE = {
@@ -85,7 +87,7 @@ class Town:
     # What is stored.
 
     async def fetch(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        rows = await self.store.database.fetch(sql, params or None)
+        rows = await self.store.database.fetch(spelled(self.store, sql), params or None)
         return [tuple(row) for row in rows]
 
     async def pages(self, table: str = "minutes", *, vanished: bool = False) -> set[Any]:

@@ -31,6 +31,7 @@ from holdfast.tasks import end_tasks
 from holdfast_posts.pipeline import Posts
 from tests.engine.one_worker import work
 from tests.file_stores import bucket_of
+from tests.store.checks import spelled
 
 PATIENCE_SECONDS = 60.0
 TEXTS = (
@@ -176,7 +177,7 @@ class Scene:
 
     async def rows(self, sql: str, **params: Any) -> list[dict[str, Any]]:
         async with self.store.database.driver.reading() as tx:
-            rows = await tx.fetch(sql, params)
+            rows = await tx.fetch(spelled(self.store, sql), params)
         return [{name: row[name] for name in row.keys()} for row in rows]  # noqa: SIM118
 
     async def events(self) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ from holdfast.configuration import load_settings
 from holdfast.engine.control import Control
 from holdfast.engine.dry_discovery import dry_options
 from holdfast.engine.own_files import OwnFiles
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.extension import installed
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
@@ -29,6 +30,7 @@ from holdfast_regulations.options import RegulationsOptions
 from holdfast_regulations.pipeline import Regulations
 from pipelines.regulations.tests.world import NAMES, PUBLIC_ADDRESS, SOURCES, RegulatoryWorld
 from tests.http_client import PublicNames
+from tests.store.checks import spelled
 
 #: Short times: what is waited for comes at once or not at all.
 HASTE = {
@@ -140,7 +142,7 @@ class Desk:
 
     async def execute(self, sql: str) -> None:
         async with self.store.database.driver.transaction("test") as tx:
-            await tx.execute(sql)
+            await tx.execute(spelled(self.store, sql))
 
     async def tamper(self, sql: str) -> None:
         """As somebody would who may drop the triggers."""
@@ -150,23 +152,25 @@ class Desk:
             if self.is_sqlite
             else [f"{table}_no_change", f"{table}_no_truncate"]
         )
-        on = "" if self.is_sqlite else f" on {table}"
+        on = "" if self.is_sqlite else f" on holdfast.{table}"
         for name in names:
-            await self.execute(f"drop trigger if exists {name}{on}")
+            whole = f"holdfast_{name}" if self.is_sqlite else name
+            await self.execute(f"drop trigger if exists {whole}{on}")
         await self.execute(sql)
 
     async def age(self, days: int = 2) -> None:
         """As if all documents had been verified that long ago."""
         async with self.store.database.driver.transaction("test") as tx:
+            sql = "update regulations_documents set last_verified_at = @after(:seconds)"
             await tx.execute(
-                "update regulations_documents set last_verified_at = @after(:seconds)",
+                spelled(self.store, sql),
                 {"seconds": -86400.0 * days},
             )
 
     # What is stored.
 
     async def fetch(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        rows = await self.store.database.fetch(sql, params or None)
+        rows = await self.store.database.fetch(spelled(self.store, sql), params or None)
         return [tuple(row) for row in rows]
 
     async def counters(self, job_id: int) -> Any:

@@ -132,7 +132,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         Chore("sessions", _CLEAN_UP_SECONDS, console.people.forget_expired),
         Chore("leftovers", _CLEAN_UP_SECONDS, clear_leftovers),
     ]
-    # Several, so that a place that answers slowly does not keep all others waiting.
+    # Several, so that a place that answers slowly does not delay the others.
     chores += [Chore("adapters", _SCAN_SECONDS, parts.scans.look) for _ in range(_SCANNERS)]
     for name, look in getattr(app.state, "looks", ()):
         chores.append(Chore(name, _LOOK_SECONDS, partial(look, parts)))

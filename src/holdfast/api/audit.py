@@ -38,7 +38,8 @@ async def index(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 100,
     after: str | None = None,
 ) -> AuditList:
-    """Newest first: what you did and what was done to your jobs; admins see everything."""
+    """The newest entries come first: what you did and what was done to your jobs; admins see
+    everything."""
     # Only admins see from where others log in.
     scope = None if person.is_admin else person.name
     if job_id is not None:

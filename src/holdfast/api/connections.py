@@ -1,8 +1,8 @@
-"""How many connections the server keeps, and how long one may keep it waiting.
+"""Limits how many connections the server keeps, and how long one may keep it waiting.
 
 Uvicorn closes idle connections between requests, and nothing else: a half-sent head, a half-sent
 body or an unread response would be kept forever. Here each of them has a limit. Large bodies have
-no limit in total, because a slow connection is not an error: they must only keep coming.
+no limit in total, because a slow connection is not an error: they only have to keep coming.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FULL = (
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     connections: int = 1000
-    head_seconds: float = 10.0  # from its first byte, or from the connection, to its end
-    progress_seconds: float = 20.0  # over which bodies and replies are judged
-    bytes_per_second: int = 512  # the least that a body brings and a reply's reader takes
+    head_seconds: float = 10.0  # from its first byte, or from the connection, until it is complete
+    progress_seconds: float = 20.0  # the period over which bodies and replies are judged
+    bytes_per_second: int = 512  # minimum rate at which a body arrives and a reply is read
 
     @property
     def least_bytes(self) -> int:
@@ -42,14 +42,16 @@ class Connections:
         self.clock = clock
         self._log = log
         self._open: set[GuardedConnection] = set()
-        # Those that no request is being answered for, the longest waiting first.
+        # Those on which no request is being answered, the longest waiting first.
         self._waiting: dict[GuardedConnection, None] = {}
         self._closed_count = 0
         self._refused_count = 0
 
     def admit(self, connection: GuardedConnection) -> bool:
-        """At the limit, the connection that has been idle longest is closed: a person's
-        request is sent at once, so a crowd of half-sent ones does not shut people out."""
+        """Admits a connection; at the limit, closes the one that has been idle longest.
+
+        A person's request is sent at once, so a crowd of half-sent ones does not lock people
+        out."""
         if len(self._open) >= self.limits.connections:
             longest = next(iter(self._waiting), None)
             if longest is None:
@@ -66,7 +68,7 @@ class Connections:
         self._waiting[connection] = None
 
     def stop_waiting_for(self, connection: GuardedConnection) -> bool:
-        """Whether it was waited for."""
+        """Stops waiting; returns whether the connection was waited for."""
         waited = connection in self._waiting
         self._waiting.pop(connection, None)
         return waited
@@ -76,7 +78,7 @@ class Connections:
         self._waiting.pop(connection, None)
 
     def sweep(self) -> None:
-        """Ends what is too slow; called every second or so."""
+        """Closes connections that are too slow; called every second or so."""
         now = self.clock.monotonic()
         for connection in list(self._open):
             connection.end_if_late(now)
@@ -91,7 +93,7 @@ class Connections:
 
 
 class _Progress:
-    """Whether enough bytes pass; judged over stretches of time, so that a short stall is fine."""
+    """Whether enough bytes pass, judged over longer periods, so that a short stall is fine."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -102,7 +104,7 @@ class _Progress:
         self._since = None
 
     def is_too_slow(self, now: float, count: int) -> bool:
-        """`count` is how many bytes passed in all."""
+        """Judges the connection; `count` is how many bytes have passed in all."""
         if self._since is None:
             self._since, self._count = now, count
         if now - self._since < self._limits.progress_seconds:
@@ -168,7 +170,8 @@ class GuardedConnection(H11Protocol):
             self._refuse_body()
 
     def cut(self) -> None:
-        """Without a word, and without waiting until what was written has been read."""
+        """Closes the connection without a response, and without waiting until what was written has
+        been read."""
         self.transport.abort()
 
     def _head_is_late(self, now: float) -> bool:
@@ -176,10 +179,10 @@ class GuardedConnection(H11Protocol):
 
     def _body_is_late(self, now: float) -> bool:
         if self.cycle.response_complete:
-            # Answered before it came whole: the rest is of no use, however fast it comes.
+            # Answered before it arrived completely: the rest is of no use, however fast it comes.
             return now - self._answered_at > self._limits.head_seconds
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:
-            self._receiving.restart()  # it is we who are slow
+            self._receiving.restart()  # the server is slow, not the client
             return False
         return self._receiving.is_too_slow(now, self._received_count)
 
@@ -188,7 +191,7 @@ class GuardedConnection(H11Protocol):
         if not unread or not (self.flow.write_paused or self.transport.is_closing()):
             self._sending.restart()
             return False
-        # Nothing is added to the buffer now: it may only shrink.
+        # Nothing is added to the buffer now: it can only shrink.
         return self._sending.is_too_slow(now, -unread)
 
     def _refuse_body(self) -> None:

@@ -15,7 +15,7 @@ _LONGEST = 2000
 
 
 class Cursors:
-    """The cursors of one list, as one person filters it."""
+    """The cursors of one list, with one person's filter."""
 
     def __init__(
         self, secret: bytes, list_name: str, person: str, filter: Mapping[str, Any]
@@ -30,7 +30,7 @@ class Cursors:
         return str(self._serializer.dumps(position))
 
     def read(self, cursor: str | None) -> Any:
-        """The position, or None without a cursor."""
+        """Returns the position, or None without a cursor."""
         if cursor is None:
             return None
         try:

@@ -39,7 +39,8 @@ class Death(Shape):
 
 
 class DeadLetterDetail(DeadLetterShape):
-    """For a message also its content, and where and why it was rejected, newest first."""
+    """A dead letter; for a message also its content, and where and why it was rejected, newest
+    first."""
 
     message_id: str | None
     queue: str | None

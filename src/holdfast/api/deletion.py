@@ -1,4 +1,4 @@
-"""Deleting a job, a file, an export, an account with everything that belongs to it."""
+"""Deletes a job, a file, an export, or an account with everything that belongs to it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class DeletedUser(Shape):
 
 @router.delete("/jobs/{jobId}", status_code=202, summary="Delete a job")
 async def delete_job(job: ScopedJob, person: Operator, parts: PartsOf) -> JobShape:
-    """With its items, outcomes, keys, exports and the rows of its pipeline. Its entries in the
-    audit stay. Responds when the job is DELETING; the rest goes in the background, and `why` says
-    how much is left. When nothing is, the job does not exist any more."""
+    """Its items, outcomes, keys, exports and the rows of its pipeline go with it; its entries in
+    the audit log stay. Responds when the job is DELETING; the rest is deleted in the background,
+    and `why` says how much is left. When nothing is left, the job no longer exists."""
     await parts.deletions.jobs.begin(job.id, person.name)
     return await describe_job(await parts.store.reads.job(job.id), person, parts)
 
 
 @router.delete("/files/{file_id}", status_code=204, summary="Delete a stored file")
 async def delete_file(file_id: Id, person: Operator, parts: PartsOf) -> Response:
-    """Refused while an unfinished job may read it. Jobs over images read them whenever an
-    item is processed: delete those jobs first."""
+    """The file stays while an unfinished job may read it.
+
+    Jobs over images read them whenever an item is processed: delete those jobs first."""
     await parts.deletions.delete_file(file_id, person.scope, person.name)
     return Response(status_code=204)
 
@@ -45,8 +46,10 @@ async def delete_export(export_id: Id, person: Someone, parts: PartsOf) -> Respo
 
 @router.delete("/users/{name}", status_code=202, summary="Delete an account and its data")
 async def delete_user(name: NameInPath, person: Admin, parts: PartsOf) -> DeletedUser:
-    """The person is locked out at once. Their jobs, files, exports, tokens and sessions go in the
-    background, finally the account. The audit keeps their name."""
+    """The person is locked out at once.
+
+    Their jobs, files, exports, tokens and sessions are deleted in the background, finally the
+    account. The audit log keeps their name."""
     require_session(person, "delete an account")
     if name == person.name:
         raise UserError("you cannot delete your own account", "Ask another admin.")
@@ -55,5 +58,5 @@ async def delete_user(name: NameInPath, person: Admin, parts: PartsOf) -> Delete
 
 
 def _export_scope(person: Person) -> str | None:
-    """Only admins delete the exports of others."""
+    """Returns whose exports a person may delete: only admins delete those of others."""
     return None if person.is_admin else person.name

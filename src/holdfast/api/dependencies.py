@@ -1,4 +1,4 @@
-"""What the routes and pages depend on. The composition root builds it."""
+"""Lists what the routes and pages depend on. The composition root builds it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from holdfast.stored_files import PipelineFiles
 
 @dataclass(frozen=True, slots=True)
 class ApiOptions:
-    owner: str  # of jobs that no person asked for
-    host: str  # that it listens on
+    owner: str  # owner of jobs that no person requested
+    host: str  # the address that it listens on
     server: ServerOptions
     health: HealthOptions
     max_upload_bytes: int
@@ -77,7 +77,7 @@ class Parts:
     options: ApiOptions
     secret: bytes
     new_worker: Callable[[int], Worker]  # a worker for one job, within a request
-    name: str  # that of this process among workers
+    name: str  # the name of this process among workers
     new_name: Callable[[], str]  # a unique worker name
     clock: Clock
     rng: random.Random
@@ -86,13 +86,13 @@ class Parts:
 
     @property
     def fetch(self) -> Fetch:
-        """Reads with a named query: how the pages of an extension read its tables."""
+        """Reads with a named query, as the pages of an extension read its tables."""
         return self.store.fetch
 
     def files_of(self, pipeline: str) -> PipelineFiles:
-        """The pipeline's own files, as it sees them."""
+        """Returns the pipeline's own files, as it sees them."""
         return OwnFiles(self.library.access, pipeline)
 
     def control(self, name: str) -> Control:
-        """Orders on behalf of the person of that name."""
+        """Returns a control that gives orders on behalf of the person of that name."""
         return Control(self.store, name, self.log)

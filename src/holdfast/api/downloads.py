@@ -1,4 +1,4 @@
-"""Files of the file store as responses: streamed, with ranges, never held in memory."""
+"""Serves files of the file store: streamed, with ranges, never held in memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ class Download:
     size: int
     sha256: str
     media_type: str
-    name: str | None = None  # under which a browser saves it
+    name: str | None = None  # the name under which a browser saves it
     cache: str = "private, no-cache"
 
 
 async def download_response(store: FileStore, file: Download, request: Request) -> Response:
-    """The whole file, or the one range that was asked for (RFC 9110). The first bytes are read
-    before the response begins, so that a missing file is not a broken download."""
+    """Returns the whole file, or the one range that was requested (RFC 9110).
+
+    The first bytes are read before the response begins, so that a missing file is not a broken
+    download."""
     headers = _headers(file)
     span = _span(request, file, headers["ETag"])
     if span is None:
@@ -62,8 +64,9 @@ async def _continued(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterato
 
 
 def _span(request: Request, file: Download, etag: str) -> tuple[int, int] | None:
-    """The bytes to send; None if none of those asked for exist. What is not one range of bytes,
-    or of another file, is ignored, as the standard says."""
+    """Returns the bytes to send; None if none of the requested ones exist.
+
+    A range that is not one of bytes, or is of another file, is ignored, as the standard says."""
     whole = (0, file.size)
     text = request.headers.get("range", "")
     unit, _, numbers = text.partition("=")

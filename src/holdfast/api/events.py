@@ -28,7 +28,7 @@ JobId = Annotated[Id | None, Query(alias="jobId")]
 
 
 async def _require_access(person: Someone, parts: PartsOf, job_id: JobId = None) -> None:
-    """Before the response starts: afterwards it is too late for an error."""
+    """Refuses a listener before the response starts: afterwards it is too late for an error."""
     if job_id is not None:
         await parts.console.jobs.job(job_id, person.scope)
     parts.feed.require_room(person.name)
@@ -43,7 +43,7 @@ async def _require_access(person: Someone, parts: PartsOf, job_id: JobId = None)
 async def stream(
     request: Request, person: Someone, parts: PartsOf, job_id: JobId = None
 ) -> AsyncIterator[ServerSentEvent]:
-    """An event `jobs` with the live jobs whenever they change; ends with the session."""
+    """Sends an event `jobs` with the live jobs whenever they change; ends with the session."""
     yield ServerSentEvent(retry=_RETRY_MS)
     sent, checked_at = None, parts.clock.monotonic()
     async with aclosing(parts.feed.listen(person.name, person.scope, job_id)) as readings:
@@ -59,7 +59,9 @@ async def stream(
 
 
 async def _is_unchanged(person: Person, request: Request) -> bool:
-    """Still logged in with the same role. If that cannot be checked, the answer is no."""
+    """Whether the person is still logged in with the same role.
+
+    If that cannot be checked, the answer is no."""
     try:
         return await look_up(request) == person
     except DatabaseGone:

@@ -81,8 +81,9 @@ async def make(
     value: Values = [],  # noqa: B006
     ruling: RulingWord = "",
 ) -> ExportShape:
-    """The same rows, values and order as the grid with the same filter. While the job is running,
-    the export is partial."""
+    """It has the same rows, values and order as the grid with the same filter.
+
+    While the job is running, the export is partial."""
     filter = ItemFilter(
         statuses_of(statuses), code, in_utc(since), in_utc(until), rulings_of(ruling)
     )
@@ -132,7 +133,7 @@ async def download(export_id: Id, request: Request, person: Someone, parts: Part
 
 
 def _scope(person: Person) -> str | None:
-    """Only admins see the exports of others."""
+    """Returns whose exports a person may see: only admins see those of others."""
     return None if person.is_admin else person.name
 
 

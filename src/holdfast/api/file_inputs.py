@@ -1,4 +1,4 @@
-"""Requests that name a file and how it is read: as JSON, or as a form that carries the file."""
+"""Requests that name a file and how it is read: as JSON, or as a form that includes the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.errors import UserError
 S = TypeVar("S", bound=Shape)
 _JSON_FIELDS = ("options", "columns")
 
-#: Of the form: the same as in FileInput.
+#: Fields of the form: the same as in FileInput.
 TABLE_FIELDS = {
     "encoding": {"type": "string"},
     "delimiter": {"type": "string"},
@@ -51,7 +51,7 @@ class FileInput(Shape):
 
     @property
     def table(self) -> dict[str, Any]:
-        """An empty text means that the option is not given."""
+        """The options of the table; an empty text means that the option is not given."""
         options = {name: getattr(self, name) for name in TABLE_OPTIONS}
         return {name: value for name, value in options.items() if value not in (None, "")}
 
@@ -79,7 +79,7 @@ async def json_of(request: Request) -> Any:
 
 
 def form_fields(fields: dict[str, str]) -> dict[str, Any]:
-    """Some come as JSON text."""
+    """Parses the fields; some come as JSON text."""
     body: dict[str, Any] = {name: value for name, value in fields.items() if value != ""}
     for name in [name for name in _JSON_FIELDS if name in body]:
         try:

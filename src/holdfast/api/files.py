@@ -90,8 +90,8 @@ class FileList(Shape):
     dependencies=[Depends(require_flag(Flag.INGEST))],
 )
 async def store(request: Request, person: Operator, parts: PartsOf) -> PreviewedFile:
-    """CSV, TSV, XLSX or JSON lines, or an image (PNG, JPEG, WebP, GIF, HEIC), known by content.
-    Anything else is refused and not stored."""
+    """The content decides what it is: CSV, TSV, XLSX or JSON lines, or an image (PNG, JPEG, WebP,
+    GIF, HEIC). Anything else is refused and not stored."""
     require_form(request)
     async with received_form(request, parts.library.access) as form:
         table = table_options(form.fields)
@@ -161,7 +161,7 @@ async def image(image_id: Id, request: Request, person: Someone, parts: PartsOf)
 
 @asynccontextmanager
 async def received_file(request: Request, parts: Parts) -> AsyncIterator[Form]:
-    """A form with a file, for routes of extensions; `store_received` keeps it."""
+    """Receives a form with a file, for routes of extensions; `store_received` stores the file."""
     await parts.flags.require(Flag.INGEST)
     async with received_form(request, parts.library.access) as form:
         yield form

@@ -53,7 +53,7 @@ async def change(
 
 
 def require_flag(name: str) -> Callable[[Parts], Awaitable[None]]:
-    """A dependency for routes that the flag can switch off."""
+    """Returns a dependency for routes that the flag can switch off."""
 
     async def check(parts: PartsOf) -> None:
         await parts.flags.require(name)

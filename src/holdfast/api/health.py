@@ -20,7 +20,7 @@ async def healthz() -> str:
 
 @router.get("/readyz", response_class=PlainTextResponse, summary="Check that the server is ready")
 async def readyz(parts: PartsOf) -> str:
-    """503 while the database cannot be reached."""
+    """Responds with 503 while the database cannot be reached."""
     await parts.store.jobs.now()
     return "ready\n"
 
@@ -31,7 +31,7 @@ async def readyz(parts: PartsOf) -> str:
     summary="Get Prometheus metrics of this process",
 )
 async def metrics(request: Request, parts: PartsOf) -> Response:
-    """For Prometheus with its own token, and for every logged-in user."""
+    """Prometheus may read them with its own token, and so may every logged-in user."""
     has_token = parts.options.health.allows(request.headers.get("Authorization", ""))
     if not has_token and await find_person(request) is None:
         raise NotAllowed("log in first", METRICS_HINT, log_in=True)

@@ -70,12 +70,13 @@ class IdempotentRoute(APIRoute):
         return _replayed(self.status_code or 200, body)
 
     async def describe(self, request: Request, person: Person, made: int) -> str:
-        """The response body for what an earlier request made, if its own response was lost."""
+        """Returns the response body for what an earlier request created, if its own response was
+        lost."""
         raise NotImplementedError
 
 
 def request_key(request: Request) -> RequestKey | None:
-    """The key to note in the transaction that makes something."""
+    """Returns the key to note in the transaction that creates something."""
     key: RequestKey | None = getattr(request.state, "request_key", None)
     return key and key._replace(content=getattr(request.state, "content", ""))
 
@@ -88,7 +89,7 @@ def _replayed(status: int, body: str) -> Response:
 async def _carry_out(
     handler: _Handler, request: Request, parts: Parts, key: RequestKey
 ) -> Response:
-    """A failed request had no effect, so the same key may be tried again."""
+    """Carries out a request. A failed one had no effect, so the same key may be tried again."""
     request.state.request_key = key
     keys = parts.store.taken_keys
     try:
@@ -113,7 +114,9 @@ async def _drop(parts: Parts, key: RequestKey) -> None:
 
 
 async def _is_same(request: Request, before: Taken, fingerprint: str) -> bool:
-    """A form is read for this only if one with its key and length came before."""
+    """Whether it is the same request.
+
+    A form is read for this only if one with its key and length came before."""
     if before.fingerprint != fingerprint:
         return False
     if not before.content:
@@ -123,7 +126,9 @@ async def _is_same(request: Request, before: Taken, fingerprint: str) -> bool:
 
 
 async def _fingerprint(request: Request) -> str:
-    """Of the whole request; of a form, whose bytes come later, only of their number."""
+    """Hashes the whole request.
+
+    For a form, whose body has not arrived yet, only its length counts."""
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}".encode())
     kind = request.headers.get("content-type", "").lower()
     if kind.startswith("multipart/form-data"):

@@ -29,7 +29,7 @@ def ip_of(request: Request) -> str | None:
 
 
 async def find_person(request: Request) -> Person | None:
-    """Looked up once per request."""
+    """Returns the person who sent the request, looked up once per request."""
     if not hasattr(request.state, "person"):
         request.state.person = await look_up(request)
     person: Person | None = request.state.person
@@ -37,7 +37,7 @@ async def find_person(request: Request) -> Person | None:
 
 
 async def look_up(request: Request) -> Person | None:
-    """The person as the database knows them now, for requests that stay open for long."""
+    """Returns the person as the database knows them now, for requests that stay open for long."""
     accounts = parts_of(request).accounts
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
@@ -65,7 +65,7 @@ def _signer(parts: Parts) -> Signer:
 
 
 def csrf_token(parts: Parts, session: str) -> str:
-    """Belongs to one session; pages send it in their forms and request headers."""
+    """Returns the token of a session; pages send it in their forms and request headers."""
     return hmac.new(parts.secret, b"csrf " + session.encode(), hashlib.sha256).hexdigest()
 
 
@@ -74,7 +74,8 @@ def csrf_matches(parts: Parts, session: str, token: str) -> bool:
 
 
 def check_csrf(parts: Parts, person: Person, token: str) -> None:
-    """A browser sends cookies by itself, but never an API token: only sessions are checked."""
+    """Checks the token of a session only: a browser sends cookies by itself, but never an API
+    token."""
     if person.session is None:
         return
     if not csrf_matches(parts, person.session, token):
@@ -97,7 +98,7 @@ def set_cookie(response: Response, request: Request, session: str) -> None:
 
 
 async def someone(request: Request) -> Person:
-    """Every logged-in user; a change made with a cookie also needs the CSRF token."""
+    """Requires a logged-in user; a change made with a cookie also needs the CSRF token."""
     person = await find_person(request)
     if person is None:
         raise NotAllowed(
@@ -111,7 +112,7 @@ async def someone(request: Request) -> Person:
 
 
 def require_session(person: Person, action: str) -> None:
-    """For changes that would outlive a stolen token."""
+    """Requires a session, for changes that would outlive a stolen token."""
     if person.session is None:
         raise NotAllowed(f"a token cannot {action}", "Log in with a password or a link.")
 

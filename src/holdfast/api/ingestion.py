@@ -47,7 +47,7 @@ class AdapterBody(Shape):
     owner: Name | None = Field(default=None, description="Owner of its jobs. Default: you.")
     options: dict[str, Any] = Field(default_factory=dict, description="Of its jobs.")
     marker: Annotated[Text, Field(max_length=50)] = Field(
-        default="", description="A file is whole once another with this suffix is there."
+        default="", description="A file is complete once another one with this suffix is there."
     )
     settle_seconds: float = Field(default=5.0, ge=0, le=86_400)
     interval_seconds: float = Field(default=30.0, ge=1, le=86_400)
@@ -93,7 +93,7 @@ async def index(person: Someone, parts: PartsOf) -> AdapterList:
 
 @router.post("/scan", summary="Scan for files now")
 async def scan(person: Operator, parts: PartsOf, body: ScanBody | None = None) -> ScanResults:
-    """Files that are whole become jobs. Adapters are also scanned by themselves, at intervals."""
+    """Complete files become jobs. Adapters are also scanned by themselves, at intervals."""
     names = [] if body is None or body.name is None else [body.name]
     reports = await scan_named(parts.scans, names, person.scope)
     return ScanResults(scans=[ScanResult.model_validate(report) for report in reports])

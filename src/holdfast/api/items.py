@@ -146,8 +146,8 @@ async def index(
     page: NoOffset = None,
     sort: NoOffset = None,
 ) -> ItemList:
-    """Ordered by number; with a filter, finished items by time, then open items, the longest
-    waiting first. An item that changes while you page may appear twice."""
+    """Items come in order of number; with a filter, finished items by time, then open items, the
+    longest waiting first. An item that changes while you page may appear twice."""
     refuse_offsets(page, sort)
     filter = ItemFilter(
         statuses_of(statuses or status), code, in_utc(since), in_utc(until), rulings_of(ruling)
@@ -220,7 +220,7 @@ async def _detail(item: dict[str, Any], job: Job, parts: Parts) -> ItemDetail:
 
 
 async def _evidence(job: Job, seq: int, parts: Parts) -> list[EvidenceShape]:
-    """None where this server does not offer the job's pipeline."""
+    """Returns the pipeline's evidence; none if this server does not offer the job's pipeline."""
     pipeline = parts.pipelines.get(job.pipeline)
     if pipeline is None:
         return []
@@ -231,7 +231,7 @@ async def _evidence(job: Job, seq: int, parts: Parts) -> list[EvidenceShape]:
 
 
 def _status_of(item: dict[str, Any], job: Job) -> tuple[ItemStatus, str | None, str | None]:
-    """In a cancelled job, open items count as SKIPPED."""
+    """Returns status, code and message. In a cancelled job, open items count as SKIPPED."""
     status = ItemStatus(item["status"] or ItemStatus.PENDING)
     if status in OPEN and job.state is JobState.CANCELLED:
         return ItemStatus.SKIPPED, "CANCELLED", "the job was cancelled"
@@ -266,7 +266,7 @@ def item_cursors(
 
 
 def items_shown(job_id: int, filter: ItemFilter, values: Sequence[Value] = ()) -> dict[str, Any]:
-    """What a cursor is bound to: it fits no other list."""
+    """Returns what a cursor is bound to, so that it fits no other list."""
     words = [
         filter.statuses, filter.code, filter.since, filter.until, filter.rulings, *values,
     ]  # fmt: skip

@@ -22,7 +22,7 @@ from holdfast.model import ItemStatus, Job, JobState
 
 
 class _ActionRoute(IdempotentRoute):
-    """Of these actions, only `reprocess` makes something: an operation."""
+    """A route of an action; only `reprocess` creates something: an operation."""
 
     async def describe(self, request: Request, person: Person, made: int) -> str:
         operation = await parts_of(request).console.operations.operation(made)
@@ -89,7 +89,7 @@ async def kickoff(
     parts: PartsOf,
     duration_ms: Annotated[int, Query(alias="durationMs", ge=1, le=3_600_000)] = 5000,
 ) -> Kickoff:
-    """Safe while workers run. It takes 30 seconds at most."""
+    """This is safe while workers run. It takes at most 30 seconds."""
     if job.state is not JobState.RUNNING:
         raise UnfitState(f"job {job.id} is {job.state}", "Only a RUNNING job can be processed.")
     if job.pipeline not in parts.pipelines:
@@ -127,7 +127,7 @@ async def pause(job: ScopedJob, person: Operator, parts: PartsOf) -> JobShape:
 async def resume(
     job: ScopedJob, person: Operator, parts: PartsOf, body: Resume = _NO_CHANGE
 ) -> JobShape:
-    """After a pause, after a failed discovery, or beyond a cap that is raised."""
+    """Continues the job after a pause, after a failed discovery, or beyond a cap that is raised."""
     control, quota = parts.control(person.name), parts.console.quotas.of_jobs
     await control.resume(job.id, body.max_items, body.max_per_source, quota)
     return await _described(job, person, parts)
@@ -144,9 +144,9 @@ async def cancel(job: ScopedJob, person: Operator, parts: PartsOf) -> JobShape:
 async def reprocess(
     job: ScopedJob, body: Reprocess, request: Request, person: Operator, parts: PartsOf
 ) -> Reprocessed:
-    """Either the named items at once (open ones are left unchanged), or all items with certain
-    statuses step by step, by default without permanent errors and items that have no attempts
-    left, which the operation counts."""
+    """Reopens either the named items at once (open ones are left unchanged), or all items with
+    certain statuses step by step, by default without permanent errors and items that have no
+    attempts left, which the operation counts."""
     if body.scope == "items":
         return await _reprocess_items(job, body, person, parts)
     if body.item_ids:

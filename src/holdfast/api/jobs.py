@@ -124,14 +124,14 @@ class PaceChanges(Shape):
 
 
 async def require_capacity(request: Request, parts: PartsOf) -> None:
-    """Checked before the body is read."""
+    """Checks the capacity before the body is read."""
     await parts.new_jobs.require_capacity(await find_person(request))
 
 
 async def scoped_job(
     job_id: Annotated[Id, Path(alias="jobId")], person: Someone, parts: PartsOf
 ) -> Job:
-    """The job, if the person may see it."""
+    """Returns the job, if the person may see it."""
     return await parts.console.jobs.job(job_id, person.scope)
 
 
@@ -146,8 +146,8 @@ ScopedJob = Annotated[Job, Depends(scoped_job)]
     dependencies=[Depends(require_capacity)],
 )
 async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
-    """Over an uploaded file, a stored file, a file on the server or in a bucket, or the records
-    that the pipeline finds itself. Responds when the job is stored; a worker then reads its
+    """The records come from an uploaded file, a stored file, a file on the server or in a bucket,
+    or the pipeline finds them itself. Responds when the job is stored; a worker then reads its
     rows. Also opens a standing job, which is given its records later."""
     async with _job_request(request, parts) as (asked, choice):
         job_id = await parts.new_jobs.start(asked, person, choice)
@@ -169,7 +169,7 @@ async def index(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 50,
     after: str | None = None,
 ) -> JobList:
-    """Newest first. You see your own jobs; admins and readers see all."""
+    """The newest come first. You see your own jobs; admins and readers see all."""
     filter = {
         "states": states_of(states),
         "pipelines": [name for name in pipelines.split(",") if name],
@@ -185,13 +185,13 @@ async def index(
 
 @router.get("/{jobId}", summary="Show a job")
 async def show(job: ScopedJob, person: Someone, parts: PartsOf) -> JobShape:
-    """With counters, rate, time left, and the reason if it is not running."""
+    """Includes counters, rate, time left, and the reason if it is not running."""
     return await describe_job(job, person, parts)
 
 
 @router.get("/{jobId}/errors", summary="List a job's errors by code")
 async def errors(job: ScopedJob, parts: PartsOf) -> ErrorGroups:
-    """Counted exactly up to 10,000 errors, estimated beyond."""
+    """Counts are exact up to 10,000 errors, estimated beyond."""
     pipeline = parts.pipelines.get(job.pipeline)
     own_codes = dict(pipeline.error_codes) if pipeline else {}
     groups = []
@@ -210,7 +210,7 @@ async def pace_changes(
     parts: PartsOf,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> PaceChanges:
-    """Newest first."""
+    """The newest come first."""
     changes = await parts.console.jobs.decisions(job.id, limit)
     return PaceChanges(decisions=[PaceChange(**change) for change in changes])
 
@@ -247,7 +247,7 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
 async def _job_request(
     request: Request, parts: Parts
 ) -> AsyncIterator[tuple[JobRequest, FileChoice]]:
-    """From JSON, or from a form with a file."""
+    """Parses a request that is JSON, or a form with a file."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         body = validated(JobBody, await json_of(request))

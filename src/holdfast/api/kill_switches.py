@@ -37,7 +37,7 @@ class KillSwitchList(Shape):
 
 
 class SwitchOn(Shape):
-    reason: Text = Field(default="", description="Shown to everybody, and stored in the audit log.")
+    reason: Text = Field(default="", description="Shown to everyone, and stored in the audit log.")
 
 
 @router.get("", summary="List the kill switches that are on")

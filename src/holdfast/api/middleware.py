@@ -35,9 +35,9 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-#: How long browsers use TLS only, after a visit over TLS.
+#: How long browsers use only TLS, after a visit over TLS.
 _HSTS = f"max-age={365 * 86_400}"
-#: Of a body that is not a file.
+#: Limit of a body that is not a file.
 MAX_BODY_BYTES = 1 << 20
 #: Room for the other fields and the boundaries of a form with a file.
 _FORM_BYTES = 1 << 20
@@ -66,7 +66,8 @@ class AllowedNames:
 
 
 def hosts_of(setting: str, listening_at: str) -> AllowedNames:
-    """The configured names; without any, those under which this server is reached by default."""
+    """Returns the configured names; without any, those under which this server is reached by
+    default."""
     names = frozenset(name.strip().lower().rstrip(".") for name in setting.split(","))
     if names - {""}:
         return AllowedNames(names - {""})
@@ -102,7 +103,8 @@ class AllowedHosts:
 
 
 class Encrypted:
-    """For servers behind TLS termination whose proxy does not say so with each request."""
+    """Marks requests as encrypted, for servers behind TLS termination whose proxy does not say so
+    with each request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -114,7 +116,7 @@ class Encrypted:
 
 
 class Traced:
-    """What a request makes belongs to the trace that its `traceparent` header names."""
+    """Assigns what a request creates to the trace that its `traceparent` header names."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -151,7 +153,7 @@ class SecurityHeaders:
 
 
 class RequestLimits:
-    """Refuses bodies that declare or turn out to be too large, and addresses with a NUL, which no
+    """Refuses bodies that declare or turn out to be too large, and URLs with a NUL, which no
     database can store."""
 
     def __init__(self, app: ASGIApp, max_upload_bytes: int) -> None:

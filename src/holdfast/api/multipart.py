@@ -85,7 +85,7 @@ class _FileSink:
 
 @asynccontextmanager
 async def received_form(request: Request, access: FileAccess) -> AsyncIterator[Form]:
-    """The fields of a multipart form, and its one file in a temporary folder."""
+    """Receives a multipart form: its fields, and its one file in a temporary folder."""
     async with access.local.passing() as folder:
         form = await _Reader(request, folder, access.max_bytes).read()
         request.state.content = form.content
@@ -211,7 +211,7 @@ def require_file(form: Form) -> Received:
 
 
 def safe_name(sent: str) -> str:
-    """The last part of a file's name, printable and short enough for every file system."""
+    """Returns the last part of a file's name, printable and short enough for every file system."""
     last = re.split(r"[/\\]", sent)[-1]
     name = "".join(letter for letter in last if letter.isprintable()).strip().lstrip(".")
     stem, dot, suffix = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Records for a standing job, answered after they are stored."""
+"""Adds records to a standing job; responds after they are stored."""
 
 from __future__ import annotations
 
@@ -107,8 +107,10 @@ async def add(
         datetime | None, Query(alias="runAt", description="Not to be processed before.")
     ] = None,
 ) -> Added:
-    """A JSON array of objects, or JSON lines; at most 10,000. Responds when they are stored. With
-    an `Idempotency-Key`, a request that is sent again adds nothing."""
+    """The body is a JSON array of objects, or JSON lines; at most 10,000 records.
+
+    Responds when they are stored. With an `Idempotency-Key`, a request that is sent again adds
+    nothing."""
     adding, most_items = adding_of(parts), parts.console.quotas.limits.items
     addition = adding.addition(job, _rows(await request.body(), request), key, run_at)
     enqueued = await adding.add(addition, request_key(request), most_items)
@@ -122,7 +124,8 @@ async def add(
     openapi_extra=_FILE_BODY,
 )
 async def add_file(request: Request, job: ScopedJob, person: Operator, parts: PartsOf) -> AddedFile:
-    """An uploaded file, a stored file, a file on the server or in a bucket; at most 10,000 rows.
+    """The file is uploaded, stored, on the server or in a bucket, and has at most 10,000 rows.
+
     Responds when they are stored; all of them, or none."""
     require_open(job)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -140,7 +143,7 @@ async def add_file(request: Request, job: ScopedJob, person: Operator, parts: Pa
 
 
 async def _add_form(request: Request, job: Job, parts: Parts) -> tuple[Enqueued, list[str]]:
-    """The file of a form is not stored: its rows are."""
+    """Adds the rows of a form's file, which is not stored itself."""
     await parts.flags.require(Flag.INGEST)
     async with received_form(request, parts.library.access) as form:
         body, received = validated(NewRows, form_fields(form.fields)), require_file(form)

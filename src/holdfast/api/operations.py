@@ -173,8 +173,8 @@ def operation_shape(operation: Operation) -> OperationShape:
 async def decide_in_bulk(
     criteria: Json, counts: Mapping[int, int], reason: str, person: Person, parts: Parts
 ) -> OperationShape:
-    """For routes of extensions: an operation that decides what `Pipeline.proposals` proposes for
-    the criteria, in jobs with this many items each."""
+    """Starts an operation for routes of extensions: it decides what `Pipeline.proposals` proposes
+    for the criteria, in jobs with this many items each."""
     target = {"criteria": criteria, "reason": reason}
     expected = sum(counts.values())
     new = NewOperation(person.name, "decide", target, list(counts), expected)
@@ -185,6 +185,6 @@ async def decide_in_bulk(
 async def export_jobs(
     job_ids: Sequence[int], format: Format, person: Person, parts: Parts
 ) -> OperationShape:
-    """For routes of extensions: one export of each job."""
+    """Exports each of the jobs, for routes of extensions."""
     request = BulkRequest("export", job_ids=job_ids, format=format)
     return operation_shape(await parts.bulk.start(request, person))

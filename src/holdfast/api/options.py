@@ -1,4 +1,4 @@
-"""What an operator may set about serving HTTP."""
+"""Options of an operator for serving HTTP."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Backlog(Shape):
 
 
 class Overview(Shape):
-    points: list[dict[str, Any]] = Field(description="Totals over time of everybody's jobs.")
+    points: list[dict[str, Any]] = Field(description="Totals over time of all jobs.")
     backlog: list[Backlog]
     workers: int
     dead_letters: int
@@ -54,7 +54,7 @@ async def workers(person: Someone, parts: PartsOf) -> WorkerList:
 
 @router.get("/overview", summary="Show the overview")
 async def overview(person: Someone, parts: PartsOf) -> Overview:
-    """Totals only; no records."""
+    """Returns totals only; no records."""
     reads = parts.store.reads
     live = await parts.store.workers.live()
     backlog = [
@@ -64,7 +64,7 @@ async def overview(person: Someone, parts: PartsOf) -> Overview:
     return Overview(
         points=[asdict(point) for point in parts.feed.points],
         backlog=backlog,
-        # Not those that process no items, such as the API and timers.
+        # Without processes that run no items, such as the API and timers.
         workers=sum(1 for worker in live if worker["pipelines"]),
         dead_letters=sum((await reads.count_dead_letters()).values()),
         gates_closed=sum(1 for gate in await parts.store.gates.all() if gate["closed"]),

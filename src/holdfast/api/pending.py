@@ -67,7 +67,7 @@ async def index(
     page: NoOffset = None,
     sort: NoOffset = None,
 ) -> PendingList:
-    """The longest waiting first. `userId=all` is for users who can see all jobs."""
+    """The longest waiting come first. `userId=all` is for users who can see all jobs."""
     refuse_offsets(page, sort)
     scope = PendingScope(_owner(person, user_id), pipeline, job_id)
     filter = ItemFilter(_open_only(status or statuses), None, in_utc(since), in_utc(until))
@@ -81,7 +81,7 @@ async def index(
 
 
 def pending_shown(scope: PendingScope, filter: ItemFilter) -> dict[str, str]:
-    """What a cursor is bound to: it fits no other list."""
+    """Returns what a cursor is bound to, so that it fits no other list."""
     return {"scope": str(scope), "filter": str(filter)}
 
 

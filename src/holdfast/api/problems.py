@@ -153,14 +153,16 @@ async def _gone(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _files_gone(request: Request, error: Exception) -> JSONResponse:
-    """Why is for operators: in the log, and from `holdfast doctor`."""
+    """Responds without the reason, which is for operators: in the log, and from `holdfast
+    doctor`."""
     request.app.state.parts.log.warning("files.gone", error=str(error))
     headers = {"Retry-After": str(_GONE_SECONDS)}
     return answer(503, "the file store cannot be used", "Try again in a moment.", headers=headers)
 
 
 async def _left(_: Request, error: Exception) -> JSONResponse:
-    """The client disconnected while sending its request; this response is not read."""
+    """Responds to a client that disconnected while sending its request; this response is not
+    read."""
     return answer(400, "the request is incomplete", "Send it again.")
 
 

@@ -33,14 +33,16 @@ class RulingShape(Shape):
     version: int
     kind: RulingKind
     value: Any
-    changes: dict[str, Any] = Field(description="Values of columns that win in grid and export.")
+    changes: dict[str, Any] = Field(
+        description="Values of columns that take precedence in grid and export."
+    )
     reason: str
     author: str
     at: datetime | None
 
 
 class RulingState(Shape):
-    version: int = Field(description="To be named with the next decision; 0: none was made.")
+    version: int = Field(description="Send it with the next decision; 0: there was none.")
     ruling: RulingShape | None = Field(description="What counts now.")
     history: list[RulingShape] = Field(description="All decisions, the oldest first.")
 
@@ -72,7 +74,7 @@ async def rule(
     parts: PartsOf,
     if_match: IfMatch = None,
 ) -> RulingState:
-    """Refused with 409 if another user has decided since that version."""
+    """A decision is refused with 409 if another user has decided since that version."""
     version = _version(body.version, if_match)
     new = NewRuling(RulingKind(body.kind), body.value, body.reason, person.name, version)
     return await decide(parts, job, seq, new)
@@ -88,7 +90,7 @@ async def revoke(
     reason: Annotated[Text, Query()] = "",
     if_match: IfMatch = None,
 ) -> RulingState:
-    """What the pipeline found counts again; the history stays."""
+    """The pipeline's own result counts again; the history stays."""
     known = _version(version, if_match)
     new = NewRuling(RulingKind.REVOKE, None, reason, person.name, known)
     return await decide(parts, job, seq, new)

@@ -50,7 +50,7 @@ async def index(person: Someone, parts: PartsOf) -> ScheduleList:
 
 @router.put("/{name}", status_code=204, summary="Set a schedule")
 async def put(name: ScheduleName, body: NewSchedule, person: Admin, parts: PartsOf) -> None:
-    """Its jobs are started by a worker that has the pipeline."""
+    """A worker that has the pipeline starts its jobs."""
     pipeline = parts.new_jobs.pipeline(body.pipeline)
     request = ScheduleRequest(name, body.cron, body.zone, body.options)
     await set_schedule(parts.store, pipeline, request, person.name, parts.clock)
@@ -58,7 +58,7 @@ async def put(name: ScheduleName, body: NewSchedule, person: Admin, parts: Parts
 
 @router.delete("/{name}", status_code=204, summary="Remove a schedule")
 async def remove(name: ScheduleName, person: Admin, parts: PartsOf) -> None:
-    """The jobs that it started remain."""
+    """Its jobs remain."""
     await remove_schedule(parts.store, name, person.name)
 
 

@@ -1,4 +1,4 @@
-"""Logging in and out."""
+"""Logs people in and out."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def log_out(person: Someone, response: Response, parts: PartsOf) -> None:
 async def set_password(
     body: NewPassword, person: Someone, request: Request, parts: PartsOf
 ) -> None:
-    """Ends your other sessions and invalidates your tokens and login links."""
+    """Your other sessions are ended; your tokens and login links become invalid."""
     require_session(person, "set a password")
     account = OwnAccount(parts.console, parts.accounts, person)
     await account.set_password(body.current, body.password, ip_of(request))

@@ -1,4 +1,4 @@
-"""Signed requests: only who knows the secret can have sent it, just now, and once.
+"""Signed requests: only someone who knows the secret can have sent one, just now, and once.
 
 The header reads `t=SECONDS,n=NONCE,v1=HEX`: the time of sending, a text that is used once, and the
 HMAC-SHA256 of `SECONDS.NONCE.PATH.BODY`.
@@ -19,7 +19,7 @@ _PARTS = re.compile(r"t=([0-9]{1,12}),n=([A-Za-z0-9_-]{16,100}),v1=([0-9a-f]{64}
 
 
 def sign(secret: str, path: str, body: bytes, nonce: str, now: datetime) -> str:
-    """The header's value for a body that is sent now."""
+    """Returns the header's value for a body that is sent now."""
     at = str(int(now.timestamp()))
     return f"t={at},n={nonce},v1={_mac(secret, at, nonce, path, body)}"
 
@@ -27,7 +27,9 @@ def sign(secret: str, path: str, body: bytes, nonce: str, now: datetime) -> str:
 async def wrong_signature(
     nonces: Nonces, scope: str, secret: str, path: str, body: bytes, header: str, now: datetime
 ) -> str | None:
-    """What is wrong with it, if anything is. A nonce counts only once the rest was right."""
+    """Returns what is wrong with the signature, or None.
+
+    A nonce counts only once the rest was right."""
     parts = _PARTS.fullmatch(header)
     if parts is None:
         return "The signature is malformed"

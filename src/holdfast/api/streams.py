@@ -23,7 +23,7 @@ from holdfast.store.rows import known
 
 
 class _StreamRoute(IdempotentRoute):
-    """Of these, only `force-full` makes something: a job."""
+    """A route of streams; only `force-full` creates something: a job."""
 
     async def describe(self, request: Request, person: Person, made: int) -> str:
         parts = parts_of(request)
@@ -131,7 +131,7 @@ async def of_job(job: ScopedJob, parts: PartsOf) -> StreamList:
 
 @router.post("/api/streams/{stream_id}/retry", summary="Resume a stream that stopped")
 async def retry(stream_id: Id, person: Operator, parts: PartsOf) -> JobShape:
-    """After a failure or at a cap; its job resumes from the stream's cursor."""
+    """Its job continues from the stream's cursor, after a failure or at a cap."""
     job_id = await parts.console.streams.job_of(stream_id, person.scope)
     await parts.control(person.name).resume(job_id, quota=parts.console.quotas.of_jobs)
     return await describe_job(await parts.store.reads.job(job_id), person, parts)
@@ -146,7 +146,7 @@ async def force_full(
     stream_id: Id, request: Request, person: Operator, parts: PartsOf
 ) -> ForcedShape:
     """Starts a new generation of the stream in a job of its own; if the pipeline dedupes, records
-    that are already known make no new items. Refused while another job reads the stream, unless
+    that are already known create no new items. Refused while another job reads the stream, unless
     the pipeline plans its jobs: then it starts after that job."""
     stream, job = await stream_with_job(stream_id, person, parts)
     pipeline = parts.new_jobs.pipeline(job.pipeline)
@@ -167,7 +167,7 @@ async def force_full(
 
 
 async def stream_with_job(stream_id: int, person: Person, parts: Parts) -> tuple[StreamShape, Job]:
-    """A stream that the person may see, and the job that read it last."""
+    """Returns a stream that the person may see, and the job that read it last."""
     job_id = await parts.console.streams.job_of(stream_id, person.scope)
     job = await parts.store.reads.job(job_id)
     streams = (await of_job(job, parts)).streams

@@ -1,4 +1,4 @@
-"""Usage and limits of the person who asks."""
+"""Usage and limits of the person who sends the request."""
 
 from __future__ import annotations
 

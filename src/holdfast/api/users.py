@@ -65,8 +65,8 @@ async def add(body: NewUser, person: Admin, parts: PartsOf) -> UserShape:
 
 @router.patch("/{name}", summary="Change an account")
 async def change(name: NameInPath, body: UserChange, person: Admin, parts: PartsOf) -> UserShape:
-    """Disabling an account ends its sessions and suspends its tokens at once; a new password
-    revokes them."""
+    """An account that is disabled loses its sessions at once, and its tokens are suspended; a new
+    password revokes them."""
     if body.password is not None:
         require_session(person, "set a password")
     await parts.accounts.change_user(
@@ -87,5 +87,5 @@ def _shape(user: object) -> UserShape:
 
 
 def link_of(request: Request, token: str) -> str:
-    """The page that accepts a one-time link."""
+    """Returns the page that accepts a one-time link."""
     return f"{request.base_url}login/{token}"

@@ -39,7 +39,8 @@ from holdfast.console.operation_runner import OperationRunner
 from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.presence import present
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.pipeline import Pipeline
 
 _KICKOFFS = 2

@@ -41,7 +41,7 @@ HEADER_ROW = typer.Option(
 
 
 def header_row_of(no_header: bool, header_row: int | None) -> int | None:
-    """The row that names the columns, as the two options say it."""
+    """Returns the row that names the columns, as the two options say."""
     if no_header and header_row is not None:
         raise typer.BadParameter("--no-header and --header-row exclude each other.")
     return NO_HEADER if no_header else header_row
@@ -77,7 +77,7 @@ def parse_options(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def parse_columns(pairs: Sequence[str]) -> dict[str, str]:
-    """The last equals sign divides, because a header may contain some."""
+    """Parses COLUMN=FIELD. The last equals sign divides, because a header may contain some."""
     columns = {}
     for pair in pairs:
         column, separator, field = pair.rpartition("=")
@@ -88,7 +88,7 @@ def parse_columns(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def parse_statuses(text: str | None) -> list[ItemStatus]:
-    """The statuses in a text such as ERROR,NOT_FOUND."""
+    """Parses statuses such as ERROR,NOT_FOUND."""
     statuses = []
     for word in (text or "").split(","):
         name = word.strip().upper().replace("-", "_")

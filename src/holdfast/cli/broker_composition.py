@@ -38,15 +38,16 @@ from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.tasks import end_tasks, raise_failure
 
-#: Orders that a worker follows at once. Each that it holds when it is killed counts as delivered.
+#: How many orders a worker follows at once. Each that it holds when it is killed counts as
+#: delivered.
 _ORDERS = 4
-#: Nudges of a pipeline that a worker holds at the most; the others wait in the queue.
+#: Maximum number of a pipeline's nudges that a worker holds; the others wait in the queue.
 _NUDGES = 100
 
 
 @asynccontextmanager
 async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
-    """Waits until the broker can be reached."""
+    """Opens the broker; waits until it can be reached."""
     if settings.broker_url is None:
         raise UserError(
             "no broker is configured",
@@ -70,8 +71,9 @@ async def taking_messages(
     metrics: Metrics,
     log: Any,
 ) -> AsyncIterator[None]:
-    """Takes messages beside a worker, which does not wait for the broker. If that fails for good,
-    the worker is stopped."""
+    """Takes messages beside a worker, which does not wait for the broker.
+
+    If that fails for good, the worker is stopped."""
     stack = AsyncExitStack()
 
     async def open_() -> None:
@@ -94,7 +96,7 @@ async def taking_messages(
 
 
 def _stop_after_failure(worker: Worker, task: asyncio.Task[None]) -> None:
-    """A worker that takes no messages must not appear to be healthy."""
+    """Stops the worker: one that takes no messages must not appear to be healthy."""
     if not task.cancelled() and task.exception() is not None:
         worker.stop()
 
@@ -126,7 +128,7 @@ async def own_queues(
     finally:
         await ordered.stop(orders.hand_back)
         await asyncio.gather(*(consumer.stop() for consumer in nudged))
-        # They end by themselves now, and are not to be cancelled while they hand back.
+        # They end by themselves now, and must not be cancelled while they hand back.
         await asyncio.wait(taking)
         await end_tasks(keeping)
         raise_failure(taking)
@@ -227,14 +229,14 @@ async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
 async def send_nudges(
     settings: Settings, broker: Broker, store: Store, metrics: Metrics, log: Any
 ) -> None:
-    """Until it is cancelled."""
+    """Sends nudges until it is cancelled."""
     clock = SystemClock()
     sender = NudgeSender(store, broker, settings.rules.backfill_enabled, clock, metrics)
     await repeat(Chore("nudges", LOOK_SECONDS, sender.look), clock, log)
 
 
 async def read_depths(broker: Broker, metrics: Metrics) -> None:
-    """Reports the length of the queues but those of nudges, which are counted."""
+    """Reports the length of all queues except those of nudges, which are counted."""
     with suppress(BrokerGone):
         for queue in QUEUES:
             metrics.broker_queue_depth.labels(queue).set(await broker.depth(queue))

@@ -1,4 +1,4 @@
-"""Every command of the program, without importing any: the one that is run is imported."""
+"""Lists every command of the program without importing any; the one that is run is imported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 class Listed(NamedTuple):
     module: str
-    line: str  # what `holdfast --help` says of it, short enough for its one line
+    line: str  # its text in `holdfast --help`, short enough for one line
 
 
 #: In the order in which `holdfast --help` lists them.

@@ -16,7 +16,7 @@ from holdfast.engine.deletion import Deleter
 from holdfast.engine.record.discover import DiscoverLimits
 from holdfast.engine.retention import Retention
 from holdfast.engine.upkeep.parts import UpkeepLimits
-from holdfast.engine.worker import WorkerOptions
+from holdfast.engine.worker_parts import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.extension import Extension, installed
 from holdfast.extras import require
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 def metrics_of(pipelines: Iterable[Pipeline]) -> Metrics:
-    """The metrics of a process that runs these pipelines, including those of their extensions."""
+    """Returns the metrics of a process that runs these pipelines, including those of their
+    extensions."""
     metrics = Metrics()
     for pipeline in pipelines:
         if pipeline.extension is not None:
@@ -77,11 +78,12 @@ def serving_health(
 
 
 def store_checks(store: Store) -> dict[str, Check]:
-    """What every process needs to be ready: the database, with the schema of this version."""
+    """Returns what every process needs to be ready: the database, with the schema of this
+    version."""
 
     async def schema() -> str | None:
         try:
-            return compare(await store.reads.schema_revisions()).missing
+            return compare(await store.reads.schema_versions()).missing
         except DatabaseGone:
             return "unknown"
 
@@ -96,7 +98,8 @@ def store_checks(store: Store) -> dict[str, Check]:
 
 
 def broker_awaited() -> dict[str, Check]:
-    """For a process that waits for the broker; replaced by `broker_check` when it is connected."""
+    """Returns a check for a process that waits for the broker; `broker_check` replaces it once
+    connected."""
 
     async def broker() -> str | None:
         return "is being waited for"
@@ -105,7 +108,7 @@ def broker_awaited() -> dict[str, Check]:
 
 
 def table_limits(settings: Settings) -> dict[str, Any]:
-    """The limits of reading a table file, by the names of `TableOptions`."""
+    """Returns the limits of reading a table file, by the names of `TableOptions`."""
     return {
         "max_cell_bytes": settings.items.max_input_bytes,
         "max_row_bytes": settings.items.max_input_bytes,

@@ -38,9 +38,8 @@ def delete_job(
 ) -> None:
     """Delete a job with its items, results, keys, exports and the rows of its pipeline.
 
-    Workers may run meanwhile. If it is interrupted, the same command continues, and so does any
-    worker. Its entries in the audit stay.
-    """
+    This is safe while workers run. If it is interrupted, the same command continues, and so does
+    any worker. The job's entries in the audit log stay."""
 
     async def question(store: Store) -> str:
         job = await store.reads.job(job_id)
@@ -87,10 +86,9 @@ def delete_export(
     ),
     yes: bool = _YES,
 ) -> None:
-    """Delete an export that was made on the pages or through the API.
+    """Delete an export that was created on the pages or through the API.
 
-    Without a number, list the newest exports and delete nothing.
-    """
+    Without a number, list the newest exports and delete nothing."""
     if export_id is None:
         names = ("export", "job", "format", "state", "size", "owner", "created")
         _print_newest(_export_rows, names, "No exports.")
@@ -137,8 +135,7 @@ def delete_user(
 ) -> None:
     """Delete an account with its jobs, files, exports, tokens and sessions.
 
-    The person is locked out at once. The audit keeps the name.
-    """
+    The person is locked out at once. The audit log keeps the name."""
 
     async def question(store: Store) -> str:
         await open_console(store).people.user(name)
@@ -157,7 +154,7 @@ def _carry_out(
     delete: Callable[[Store, Deletions, str], Awaitable[str]],
     yes: bool,
 ) -> None:
-    """Asks first, naming what would go."""
+    """Asks first, naming what would be deleted."""
     settings = ready_settings()
     text = run_async(_with_store(settings, question))
     if not yes and not typer.confirm(f"{text} This cannot be undone."):

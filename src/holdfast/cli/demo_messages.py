@@ -1,4 +1,5 @@
-"""Messages of other programs in the demo, which has no broker: handed to their consumers."""
+"""Messages of other programs in the demo, which has no broker: handed to their consumers
+directly."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class DemoMessages:
     log: Any
 
     async def take(self, body: bytes, files: Mapping[str, bytes]) -> None:
-        """`files`: what it refers to, by BUCKET/KEY."""
+        """Takes a message; `files`: what it refers to, by BUCKET/KEY."""
         from holdfast.cli.broker_composition import accepting
 
         clock, flags = SystemClock(), served_flags(self.settings, extensions_of(self._pipelines))

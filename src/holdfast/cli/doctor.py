@@ -28,7 +28,7 @@ from holdfast.urls import sqlite_file
 
 _LEAST_FREE_BYTES = 1 << 30
 _OLDEST = "oldest transaction"
-#: As the alert HoldfastOldTransaction has it.
+#: The same limit as in the alert HoldfastOldTransaction.
 _OLD_SECONDS = 600.0
 SOMETHING_WRONG = 3
 
@@ -114,7 +114,7 @@ def _check_broker(settings: Settings, pipelines: Sequence[str]) -> list[Finding]
 
 
 def _nudged(settings: Settings) -> Sequence[str]:
-    """The pipelines with messages in the broker that say that they have work."""
+    """Returns the pipelines with messages in the broker that say that they have work."""
     file = sqlite_file(settings.database_url)
     if settings.broker_url is None or (file is not None and not file.exists()):
         return ()
@@ -143,7 +143,8 @@ def _checked(name: str, check: Callable[[Settings], Finding], settings: Settings
 
 
 def _extensions(settings: Settings) -> Finding:
-    """Imports every part; other commands import only those that they need."""
+    """Checks the extensions by importing every part; other commands import only those that they
+    need."""
     for name, extension in installed().items():
         for part in PARTS:
             extension.load(part)
@@ -171,9 +172,10 @@ def _schema(settings: Settings) -> Finding:
     file = sqlite_file(url)
     if file is not None and not file.exists():
         return Finding("schema", True, f"{file} will be created by the first command that needs it")
-    require_current(url)
-    revisions = ", ".join(branch.current or "" for branch in status(url).branches)
-    return Finding("schema", True, f"{revisions} in {settings.masked_database_url}")
+    require_current(url, schema=settings.database_schema)
+    found = status(url, schema=settings.database_schema)
+    versions = ", ".join(f"{branch.name} {branch.current}" for branch in found.branches)
+    return Finding("schema", True, f"{versions} in {settings.masked_database_url}")
 
 
 def _files(settings: Settings) -> Finding:
@@ -206,7 +208,7 @@ def _oldest_transaction(settings: Settings) -> Finding:
 
 
 def of_oldest_transaction(seconds: float | None) -> Finding:
-    """`seconds`: for how long it has been open."""
+    """Judges the oldest transaction; `seconds`: how long it has been open."""
     if seconds is None:
         return Finding(_OLDEST, True, "none is open")
     fix = (

@@ -12,7 +12,8 @@ from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.model import Job, JobState, Lane, StreamStatus
 from holdfast.observe.metrics import Metrics
 from holdfast.orders import Start
@@ -26,7 +27,7 @@ def dry_starts(
     pipeline: Pipeline,
     starts_of: Callable[[Sequence[StreamStatus]], Sequence[Start]],
 ) -> list[DrySource]:
-    """What the starts would discover; `starts_of` is given the streams as they are now."""
+    """Returns what the starts would discover; `starts_of` is given the streams as they are now."""
     ensure_schema(settings)
 
     async def main() -> list[DrySource]:

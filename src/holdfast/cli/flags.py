@@ -52,7 +52,7 @@ def list_flags(as_json: bool = JSON) -> None:
 
 
 def _as_typed(value: Any) -> Any:
-    """As `flag set` takes it."""
+    """Formats a value as `flag set` accepts it."""
     return ("off", "on")[value] if isinstance(value, bool) else value
 
 

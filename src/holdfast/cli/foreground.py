@@ -1,5 +1,4 @@
-"""What the commands share that work on jobs in the foreground: signals, worker processes, exit
-codes."""
+"""Signals, worker processes and exit codes of the commands that work on jobs in the foreground."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ SOME_ITEMS_FAILED = 3
 
 
 class Foreground:
-    """The first Ctrl-C or SIGTERM asks for a clean stop, the second kills the workers."""
+    """Stops a command: the first Ctrl-C or SIGTERM asks for a clean stop, the second kills the
+    workers."""
 
     def __init__(self, settings: Settings, log: Any) -> None:
         self._settings = settings

@@ -52,10 +52,10 @@ def add(
     ),
     option: list[str] = OPTION,
     marker: str = typer.Option(
-        "", "--marker", help="A file is whole once another with this suffix is there: .done"
+        "", "--marker", help="A file is complete once another one with this suffix is there: .done"
     ),
     settle: float = typer.Option(
-        5.0, "--settle", min=0, help="Seconds without change after which a file is whole."
+        5.0, "--settle", min=0, help="Seconds without change after which a file is complete."
     ),
     every: float = typer.Option(30.0, "--every", min=1, help="Seconds between two scans."),
     owner: str | None = typer.Option(
@@ -87,7 +87,8 @@ def add(
 
 
 def _warn_of_folder(adapter: NewAdapter, settings: Settings) -> None:
-    """Only a note: the servers that scan it have settings of their own."""
+    """Warns of a folder that is not open here: only a note, because the servers have their own
+    settings."""
     if adapter.kind is not AdapterKind.FOLDER:
         return
     place = Path(adapter.address).resolve()

@@ -64,11 +64,11 @@ def items(
 
 class _Page(NamedTuple):
     views: list[ItemView]
-    more: bool = False  # were left out after it
+    more: bool = False  # whether more items follow that were left out
 
 
 async def _pages(store: Store, job: Job, filter: ItemFilter, limit: int) -> AsyncIterator[_Page]:
-    """Up to `limit` items, or all if it is 0; never more than a page of them in memory."""
+    """Yields up to `limit` items, or all if it is 0; never more than a page of them in memory."""
     left = limit
     async with aclosing(open_console(store).items.every(job, filter)) as pages:
         async for views in pages:
@@ -107,7 +107,7 @@ def _item_json(view: ItemView) -> dict[str, Any]:
 
 
 def _print_items(job: Job, views: list[ItemView]) -> None:
-    """Rows without a result show which record they are."""
+    """Prints items; rows without a result show which record they are."""
     grid = grid_of(job, views, ruled=any(view.ruling for view in views))
     columns = grid.columns
     rows = [[row.get(name) for name in columns] for row in map(grid.row, views)]

@@ -68,7 +68,9 @@ def _scope(pipeline: str | None, source: str | None) -> str:
 
 
 def _warning(pipeline: str | None) -> str:
-    """A switch may be for a pipeline that only other hosts have, so that a typo is not refused."""
+    """Warns if no installed pipeline has the name.
+
+    It may exist only on other hosts, so a typo cannot be refused."""
     if pipeline is None or pipeline in installed():
         return ""
     return (

@@ -53,7 +53,7 @@ class _Later(TyperGroup):
 
 
 def load_own(name: str) -> Any:
-    """The command of this name, as its module registers it."""
+    """Returns the command of this name, as its module registers it."""
     app = typer.Typer(rich_markup_mode=None)
     app.callback()(_options)  # so that it stays a group, even of one command
     import_module(f"holdfast.cli.{COMMANDS[name].module}").register(app)

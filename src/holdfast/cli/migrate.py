@@ -22,9 +22,9 @@ def migrate(
     name: str | None = typer.Argument(
         None, metavar="[NAME]", help="core or an extension. Default for up: all."
     ),
-    revision: str = typer.Argument(
+    version: str = typer.Argument(
         "-1",
-        metavar="[REVISION]",
+        metavar="[VERSION]",
         help="Target of down, or base to remove everything. Default: one step back.",
     ),
     yes: bool = typer.Option(False, "--yes", help="Do not ask before dropping data."),
@@ -32,25 +32,25 @@ def migrate(
 ) -> None:
     """Upgrade or downgrade the database schema, or show its state.
 
-    Core and each extension have their own migrations: `up` upgrades all of them to the newest,
+    Core and each extension have their own versions: `up` upgrades all of them to the newest,
     `up NAME` and `down NAME` change only one.
     """
     settings = settings_from_environment()
-    url = settings.database_url
+    url, schema = settings.database_url, settings.database_schema
     if direction == "up":
-        upgrade(url, name)
+        upgrade(url, name, schema=schema)
     elif direction == "down":
         if name is None:
-            names = ", ".join(branch.name for branch in status(url).branches)
+            names = ", ".join(branch.name for branch in status(url, schema=schema).branches)
             raise UserError("down needs the name of what to downgrade", f"Use one of: {names}.")
         if not yes and not typer.confirm(
             "A downgrade drops the tables that the upgrade added. Continue?"
         ):
             raise typer.Exit(1)
-        downgrade(url, name, revision)
+        downgrade(url, name, version, schema=schema)
     elif direction != "status":
         raise UserError(f"{direction!r} is not a direction", "Use up, down or status.")
-    _show_schema(status(url), as_json)
+    _show_schema(status(url, schema=schema), as_json)
 
 
 def _show_schema(schema: SchemaStatus, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def _show_schema(schema: SchemaStatus, as_json: bool) -> None:
         print_json({"up_to_date": schema.up_to_date, "branches": schema.branches})
         return
     rows = [
-        (branch.name, branch.current or "empty", branch.head, branch.state)
+        (branch.name, branch.current or "empty", branch.newest, branch.state)
         for branch in schema.branches
     ]
     print_table(("name", "schema", "newest", "state"), rows, "")

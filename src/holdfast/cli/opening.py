@@ -1,5 +1,6 @@
-"""Opens what every command needs: settings, schema, store. The only place that reads the
-environment."""
+"""Opens what every command needs: settings, schema, store.
+
+It is the only place that reads the environment."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def require_extras(settings: Settings) -> None:
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:
-    """Runs on uvloop where it is installed (the extra `fast`)."""
+    """Runs a coroutine, on uvloop where it is installed (the extra `fast`)."""
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -59,21 +60,23 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 
 def ensure_schema(settings: Settings) -> None:
-    """Creates or upgrades the schema where that is safe: an SQLite file, or an empty
-    database. On a server, only `holdfast migrate up` upgrades it."""
-    url = settings.database_url
-    schema = status(url)
-    if schema.up_to_date:
+    """Creates or upgrades the schema if that is safe: in an SQLite file, or an empty database.
+
+    On a server, only `holdfast migrate up` upgrades it."""
+    url, schema = settings.database_url, settings.database_schema
+    found = status(url, schema=schema)
+    if found.up_to_date:
         return
-    if schema.is_empty or (not schema.newer and sqlite_file(url) is not None):
-        upgrade(url)
+    if found.is_empty or (not found.newer and sqlite_file(url) is not None):
+        upgrade(url, schema=schema)
     else:
-        require_current(url)
+        require_current(url, schema=schema)
 
 
 def wait_for_schema(settings: Settings, health_port: int | None) -> None:
-    """As ensure_schema, for the processes of a fleet: they may start before their database.
-    Meanwhile the health port says that they are not ready."""
+    """Calls `ensure_schema` for the processes of a fleet, which may start before their database.
+
+    Until it is there, the health port says that they are not ready."""
     log = structlog.get_logger()
     with ExitStack() as stack:
         for attempt, seconds in enumerate(backoff(system_random(), FIRST_SECONDS, LONGEST_SECONDS)):
@@ -101,7 +104,7 @@ def _saying_why(host: str, port: int | None) -> Iterator[None]:
 
 
 def ready_settings() -> Settings:
-    """The settings, for commands that need an existing database with the right schema."""
+    """Returns the settings, for commands that need an existing database with the right schema."""
     settings = settings_from_environment()
     file = sqlite_file(settings.database_url)
     if file is not None and not file.exists():
@@ -111,7 +114,7 @@ def ready_settings() -> Settings:
             "If you have one, change to its folder, or set HOLDFAST_DATABASE_URL or "
             "HOLDFAST_DATA_DIR.",
         )
-    require_current(settings.database_url)
+    require_current(settings.database_url, schema=settings.database_schema)
     return settings
 
 
@@ -124,6 +127,7 @@ async def opened_store(settings: Settings, metrics: Metrics | None = None) -> As
 
     store = await open_store(
         settings.database_url,
+        schema=settings.database_schema,
         pool_size=settings.pool_size,
         default_gate=settings.http.gate,
         rules=settings.rules,
@@ -137,7 +141,8 @@ async def opened_store(settings: Settings, metrics: Metrics | None = None) -> As
 
 
 def _fault() -> Fault:
-    """For tests: HOLDFAST_FAULT=verb/query@n kills this process at the n-th such write."""
+    """Returns the fault hook of tests: HOLDFAST_FAULT=verb/query@n kills this process at the n-th
+    such write."""
     setting = os.environ.get("HOLDFAST_FAULT")
     if not setting:
         return no_fault

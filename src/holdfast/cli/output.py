@@ -1,4 +1,4 @@
-"""Printing: tables for people, JSON for scripts, errors with a hint."""
+"""Prints tables for people, JSON for scripts, and errors with a hint."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def print_json(value: Any) -> None:
 
 
 class JsonArray:
-    """An array that is printed while its values are read; of any length, in little memory."""
+    """A JSON array of any length that is printed while its values are read, in little memory."""
 
     def __init__(self) -> None:
         self._before = b"[\n  "
@@ -78,7 +78,7 @@ def print_table(
     right: Sequence[str] = (),
     shown: Callable[[Any], str] | None = None,
 ) -> None:
-    """Headers and cells are data: markup in them is not interpreted."""
+    """Prints a table. Headers and cells are data: markup in them is not interpreted."""
     shown = shown or cell
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for header in headers:
@@ -106,7 +106,7 @@ def cell(value: Any) -> str:
 
 
 def text_cell(text: str) -> str:
-    """Text on one line, with control characters escaped."""
+    """Returns the text on one line, with control characters escaped."""
     style = STATUS_STYLES.get(text)
     if style:
         return f"[{style}]{text}[/]"
@@ -114,19 +114,19 @@ def text_cell(text: str) -> str:
 
 
 def instant(value: datetime) -> str:
-    """Local time, for people."""
+    """Formats an instant in local time, for people."""
     return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def reason_text(kind: str, text: str, until: datetime | None) -> str:
-    """Why a job is not running. The kind is not repeated if the text begins with it."""
+    """Returns why a job is not running. The kind is not repeated if the text begins with it."""
     if until is not None:
         return f"{kind} {instant(until)}: {text}"
     return text if text.startswith(kind) else f"{kind}: {text}"
 
 
 def seconds_left(seconds: float) -> str:
-    """A duration, for people."""
+    """Formats a duration for people."""
     whole = int(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -136,7 +136,7 @@ def seconds_left(seconds: float) -> str:
 
 
 def print_error(message: str, hint: str | None) -> None:
-    """What went wrong, and what to do next."""
+    """Prints what went wrong, and what to do next."""
     errors.print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
     if hint:
         errors.print(escape(hint), soft_wrap=True)

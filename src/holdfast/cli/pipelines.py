@@ -23,7 +23,8 @@ _FIRST = """Write one, for example:
 
 
 def load_pipeline(reference: str, settings: Settings) -> Pipeline:
-    """The pipeline of an extension, the only one in FILE.py, or the one named by FILE.py:NAME."""
+    """Loads the pipeline of an extension, the only one in FILE.py, or the one named by
+    FILE.py:NAME."""
     if is_extension(reference):
         return installed()[reference].make(settings.of(reference))
     path, name = split_reference(reference)
@@ -47,7 +48,8 @@ def is_extension(reference: str) -> bool:
 
 
 def load_all(references: Sequence[str], settings: Settings) -> dict[str, Pipeline]:
-    """Every pipeline that the references name; FILE.py without a name means all that it has."""
+    """Loads every pipeline that the references name; FILE.py without a name means all of its
+    pipelines."""
     loaded: dict[str, Pipeline] = {}
     for reference in references:
         path, wanted = split_reference(reference)
@@ -91,7 +93,7 @@ def _create(kind: type[Pipeline]) -> Pipeline:
 
 
 def path_of(reference: str) -> str:
-    """The file or the installed pipeline, without the name of one pipeline in a file."""
+    """Returns the file or the installed pipeline, without the name of one pipeline in a file."""
     path, name = split_reference(reference)
     return str(path) if name else reference
 

@@ -52,7 +52,7 @@ class Progress:
         self._last: Snapshot | None = None
 
     async def show(self) -> None:
-        """Runs until cancelled."""
+        """Shows the display until cancelled."""
         if not self._console.is_terminal:
             await self._show_lines()
             return
@@ -62,7 +62,7 @@ class Progress:
                 await asyncio.sleep(_REFRESH_SECONDS)
 
     async def _show_lines(self) -> None:
-        """For a log: less and less often, but at once when something blocks the job."""
+        """Prints lines for a log: less and less often, but at once if something blocks the job."""
         wait, shown, obstacle = _LINE_SECONDS[0], self._clock.monotonic(), ""
         await self._snapshot()
         while True:
@@ -143,7 +143,7 @@ def _counts(counters: Counters) -> str:
 
 
 def _obstacle(snapshot: Snapshot) -> str:
-    """What to report at once. Retries are not: they come and go."""
+    """Returns what to report at once. Retries are left out: they come and go."""
     if snapshot.database_gone:
         return "database"
     kind = snapshot.reason.kind if snapshot.reason else ""

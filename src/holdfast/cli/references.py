@@ -1,4 +1,4 @@
-"""Parts of the reference that are printed from the code, in Markdown.
+"""Prints parts of the reference from the code, in Markdown.
 
 `python -m holdfast.cli.references settings` prints the page of the core's settings; `events` and
 `metrics` print those. Given the name of an extension instead, it prints the tables of its settings,
@@ -30,7 +30,7 @@ def settings_page() -> str:
 
 
 def extension_tables(extension: Extension) -> dict[str, str]:
-    """By heading, those that it has something in."""
+    """Returns the extension's tables by heading, without empty ones."""
     tables = {}
     group = Group(extension)
     if group.settings:

@@ -1,5 +1,6 @@
-"""`holdfast run`: ingest, process, export. Can be stopped at any moment and continued by the same
-command."""
+"""`holdfast run`: ingests, processes and exports.
+
+It can be stopped at any moment and continued by the same command."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def run(
 
 
 def run_request(settings: Settings, request: Request) -> int:
-    """Does what is asked for, in the foreground; returns the exit code."""
+    """Carries out the request in the foreground; returns the exit code."""
     _check_request(request)
     if request.pipeline.plans:
         return run_planned(
@@ -151,7 +152,7 @@ def _check_request(request: Request) -> None:
 
 
 def _check_output(out: Path, input: Path | None) -> None:
-    """Before the work, not after hours of it."""
+    """Checks the output before the work, not after hours of it."""
     format_of(out, None)
     if input is not None and out.resolve() == input.resolve():
         raise UserError(

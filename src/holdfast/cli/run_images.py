@@ -1,4 +1,4 @@
-"""Images on the command line of `holdfast run`: stored like an upload, one row for each."""
+"""Images on the command line of `holdfast run`: stored like uploads, one row for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.tables.files import content_key
 
 
 def are_images(paths: Sequence[Path]) -> bool:
-    """Whether these are images, or one zip of them; a table is one file alone."""
+    """Whether these are images, or one zip of them; a table is always a single file."""
     existing = [path for path in paths if path.is_file()]
     if len(existing) < len(paths):
         if len(paths) > 1:
@@ -55,7 +55,7 @@ class ImageInput:
         return self.paths[0].name if len(self.paths) == 1 else f"{len(self.paths):,} images"
 
     def key(self) -> str:
-        """What finds their job again: the content of all of them, and their names."""
+        """Returns what finds their job again: a hash of their content and names."""
         if len(self.paths) == 1:
             return content_key(self.paths[0])
         digest = hashlib.sha256()
@@ -65,8 +65,8 @@ class ImageInput:
 
     @asynccontextmanager
     async def stored(self, store: Store) -> AsyncIterator[JobFile]:
-        """The list of the images, which are in the file store while a job is made of them, and
-        stay there with it."""
+        """Stores the list of the images in the file store while a job is created from it; it stays
+        there with the job."""
         owner, ids = self.settings.owner, []
         async with self._library(store).drafting() as library:
             for path in self.paths:
@@ -79,7 +79,7 @@ class ImageInput:
 
     @asynccontextmanager
     async def opened(self, store: Store, file_id: int | None) -> AsyncIterator[Path]:
-        """A local copy of the list that a job reads."""
+        """Provides a local copy of the list that a job reads."""
         file = await open_console(store).files.file(file_id or 0)
         async with self._library(store).opened(file) as path:
             yield path

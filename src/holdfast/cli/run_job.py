@@ -1,4 +1,4 @@
-"""One job from start to results: found or created, read in, processed, exported."""
+"""Carries one job from start to results: found or created, read in, processed, exported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from holdfast.tables.writers import format_of
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command line asks for."""
+    """What the command line requests."""
 
     reference: str
     pipeline: Pipeline
@@ -59,7 +59,7 @@ class Request:
     work: bool
     workers: int
     table: dict[str, Any]
-    columns: dict[str, str]  # of the input -> fields of the pipeline
+    columns: dict[str, str]  # columns of the input -> fields of the pipeline
     options: dict[str, Any]
     max_items: int | None = None
     max_per_source: int | None = None
@@ -105,7 +105,7 @@ class JobRun:
         await store.workers.stop_worker(self._name)
 
     async def _unless_stopped(self, conclusion: Coroutine[Any, Any, int]) -> int:
-        """A long export can be stopped too; it leaves no incomplete file."""
+        """Stops a long export too; it leaves no incomplete file."""
         if self._foreground.stopped.is_set():
             return await conclusion
         concluding = asyncio.create_task(conclusion)
@@ -166,7 +166,7 @@ class JobRun:
         )
 
     def _plan_reading(self) -> dict[str, Any]:
-        """How the file will be read, shown before its job is created."""
+        """Returns how the file will be read, and shows it before its job is created."""
         assert self._file is not None
         request = self._request
         plan = reading_plan(
@@ -176,7 +176,8 @@ class JobRun:
         return plan
 
     async def _is_from_another_file(self, store: Store, job_id: int) -> bool:
-        """Pipelines of the same name in two files are different ones; a moved file is the same."""
+        """Whether the job's pipeline is of the same name but from another file; a moved file is the
+        same."""
         job = await store.reads.job(job_id)
         created_by = job.reading.pipeline_file
         if created_by in (None, self._request.pipeline.file) or not Path(created_by).exists():
@@ -214,7 +215,7 @@ class JobRun:
         await control.prepare(self._request.pipeline)
 
     def _check_options(self, job: Job) -> None:
-        """A job keeps its options; different ones must not be ignored silently."""
+        """Refuses different options for an existing job, which would be ignored silently."""
         given = self._request.options and options_of(self._request.pipeline, self._request.options)
         if (given and given != job.options) or self._is_read_otherwise(job):
             raise UserError(
@@ -223,7 +224,7 @@ class JobRun:
             )
 
     def _is_read_otherwise(self, job: Job) -> bool:
-        """Whether something is given about the file that the job was not started with."""
+        """Whether the command says anything about the file that the job was not started with."""
         table, columns = self._request.table, self._request.columns
         stored, names = job.reading.table_options, job.reading.column_names
         return any(
@@ -231,7 +232,7 @@ class JobRun:
         ) or any(names.get(column, column) != field for column, field in columns.items())
 
     def _read_as_before(self, job: Job) -> None:
-        """The rest of a file is read in the same way as its beginning."""
+        """Reads the rest of a file in the same way as its beginning."""
         if self._request.input is not None and job.reading.table_options:
             self._file = open_table(self._request.input, job.reading.table_options, self._settings)
 
@@ -256,7 +257,7 @@ class JobRun:
                 raise result
 
     async def _ingest(self, store: Store, job_id: int) -> None:
-        """Reads the rows of the file in. Other sources are read by the workers."""
+        """Reads in the rows of the file. Other sources are read by the workers."""
         if self._images is not None:
             file_id = (await store.reads.job(job_id)).file_id
             async with self._images.opened(store, file_id) as path:
@@ -299,7 +300,7 @@ class JobRun:
         return self._foreground.exit_code(failed, bool(counters.error))
 
     async def _is_unfinished(self, store: Store, job: Job) -> bool:
-        """Prints why, if it is."""
+        """Whether the job is unfinished; if so, prints why."""
         if job.state is JobState.CANCELLED:
             errors.print(f"Job {job.id} was cancelled; run the same command to start a new one.")
             return True

@@ -28,18 +28,20 @@ _JOBS_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """What to ask the plan for, and how to work on what it orders."""
+    """What to ask the plan, and how to work on what it orders."""
 
-    reference: str  # as the user named the pipeline: workers are started with it
+    reference: str  # the pipeline as the user named it; workers are started with it
     pipeline: Pipeline
     request: Mapping[str, Any]
     workers: int
     work: bool = True  # False: leave it to workers that are already running
-    show: Callable[[Any], None] | None = None  # shows the plan's answer; None: as a table
+    show: Callable[[Any], None] | None = None  # shows the plan's answer; None: shown as a table
 
 
 def ask_plan(settings: Settings, pipeline: Pipeline, request: Mapping[str, Any]) -> Any:
-    """The answer of the pipeline's plan. What it orders is committed in the same transaction."""
+    """Returns the answer of the pipeline's plan.
+
+    What it orders is committed in the same transaction."""
     ensure_schema(settings)
 
     async def ask() -> Any:
@@ -103,7 +105,7 @@ class _Run:
             show_answer(answer)
 
     async def _show(self, store: Store) -> None:
-        """Prints what changed of its streams and jobs, less and less often."""
+        """Prints changes of its streams and jobs, less and less often."""
         wait = _LINE_SECONDS[0]
         shown: list[str] = []
         while True:
@@ -131,7 +133,7 @@ class _Run:
         return jobs[0].job.id if jobs else 0
 
     async def _followers(self, store: Store, before: int) -> list[int]:
-        """The jobs of this pipeline and owner that were created since."""
+        """Returns the jobs of this pipeline and owner that were created since."""
         followers: list[int] = []
         oldest: int | None = None
         console = open_console(store)
@@ -147,7 +149,7 @@ class _Run:
         return job.pipeline == self._pipeline.name and job.owner_id == self._settings.owner
 
     async def _conclude(self, store: Store, job_ids: Sequence[int], before: int) -> int:
-        """The exit code for the jobs that were ordered and those that followed them."""
+        """Returns the exit code for the jobs that were ordered and those that followed them."""
         followers = await self._followers(store, before)
         failed = some_items = False
         for job_id in sorted({*job_ids, *followers}):
@@ -169,7 +171,7 @@ class _Run:
 
 
 def _stream_line(stream: StreamStatus) -> str:
-    """How far it is, and the error that it waits to retry, if there is one."""
+    """Describes how far it is, and the error that it waits to retry, if there is one."""
     progress = (
         f"{stream.source} {stream.mode}: {stream.records_count:,} rows in "
         f"{stream.pages_count:,} {'page' if stream.pages_count == 1 else 'pages'}"
@@ -178,7 +180,7 @@ def _stream_line(stream: StreamStatus) -> str:
 
 
 def show_answer(answer: Any) -> None:
-    """As a table if the answer is a list of mappings, otherwise as JSON."""
+    """Prints a table if the answer is a list of mappings, otherwise JSON."""
     rows = answer if isinstance(answer, list | tuple) else None
     if rows is None or not all(isinstance(row, Mapping) for row in rows):
         print_json(answer)

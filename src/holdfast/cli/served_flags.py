@@ -13,7 +13,7 @@ from holdfast.settings import Group, Setting
 
 
 def served_flags(settings: Settings, extensions: Iterable[str]) -> dict[str, ServedFlag]:
-    """The core's, and those of these extensions."""
+    """Returns the flags of the core and of these extensions."""
     fields = {setting.bare.lower(): setting for setting in SETTINGS}
     served = [_served(spec, settings, fields) for spec in CORE_FLAGS]
     for name in extensions:
@@ -25,7 +25,7 @@ def served_flags(settings: Settings, extensions: Iterable[str]) -> dict[str, Ser
 
 
 def extensions_of(pipelines: Mapping[str, Pipeline]) -> list[str]:
-    """The extensions that these pipelines belong to."""
+    """Returns the extensions that these pipelines belong to."""
     return [item.extension for item in pipelines.values() if item.extension is not None]
 
 

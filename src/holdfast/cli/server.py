@@ -65,7 +65,7 @@ async def serve(
 
 
 def page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
-    """The pages of the extensions whose pipelines are served."""
+    """Returns the pages of the extensions whose pipelines are served."""
     served = [installed()[item.extension] for item in pipelines.values() if item.extension]
     return [extension.load("web") for extension in served if extension.web]
 
@@ -136,7 +136,7 @@ def _connection_limits() -> ConnectionLimits:
 
 
 async def _refuse_unprotected(store: Store, host: str) -> None:
-    """Serves other hosts only if people have to log in, and can."""
+    """Refuses to serve other hosts unless people have to log in, and can."""
     if _is_loopback(host):
         return
     users = await open_console(store).people.users()

@@ -32,7 +32,7 @@ def show_settings(as_json: bool = JSON) -> None:
 
 
 def _shown(group: Any, setting: Setting) -> str:
-    """The value in this group. A secret is masked."""
+    """Returns the value in this group. A secret is masked."""
     if not setting.secret:
         return setting.written_in(group)
     if hasattr(group, f"masked_{setting.field}"):

@@ -158,8 +158,10 @@ def add(
 
 
 def _named(batches: Iterator[Rows], inputs: Inputs, chosen: Mapping[str, str]) -> Iterator[Rows]:
-    """Each line may have other fields. Two for one field are refused in the first line, as in the
-    columns of a file; later, only that line cannot be read."""
+    """Renames fields; each line may have other ones.
+
+    Two for one field are refused in the first line, as in the columns of a file; later, only that
+    line cannot be read."""
     is_first = True
     for rows in batches:
         named = []
@@ -201,7 +203,8 @@ async def add_batches(
             errors.print(_NO_KEY, markup=False)
         try:
             for rows in batches(adding.inputs(job)):
-                # While it waited for input, it could not see that the server closed a connection.
+                # While it waited for input, it could not notice that the server closed a
+                # connection.
                 await asyncio.sleep(_LOOK_SECONDS)
                 enqueued = await _add(adding, adding.addition(job, rows, key, run_at))
                 accepted, known = accepted + enqueued.accepted, known + enqueued.known
@@ -213,8 +216,10 @@ async def add_batches(
 
 
 async def _add(adding: Adding, addition: Addition) -> Enqueued:
-    """Waits while the database is gone. A batch that was stored, and whose reply was lost, is not
-    stored twice; it is counted as added."""
+    """Adds a batch; waits while the database is gone.
+
+    A batch that was stored, and whose reply was lost, is not stored twice; it is counted as
+    added."""
     send = partial(adding.add, addition, MessageKey(f"add-{uuid4()}", "add"))
     return await patiently(send, adding.log, Random())
 
@@ -233,7 +238,7 @@ def _instant(text: str | None) -> datetime | None:
 
 
 def _pipelines_of(job: Job, reference: str | None, settings: Settings) -> dict[str, Pipeline]:
-    """The job's pipeline, if this command has it."""
+    """Returns the job's pipeline, if this command has it."""
     if reference is None:
         return load_all([job.pipeline], settings) if is_extension(job.pipeline) else {}
     pipelines = load_all([reference], settings)
@@ -246,7 +251,8 @@ def _pipelines_of(job: Job, reference: str | None, settings: Settings) -> dict[s
 
 
 def lines_of(stream: BufferedReader, options: TableOptions) -> Iterator[Rows]:
-    """What has arrived so far: the first records of a slow program do not wait for the last."""
+    """Yields the rows that have arrived so far: the first records of a slow program do not wait for
+    the last."""
     progress, number = Progress(), 0
     for lines in _arriving(stream, _ESCAPED * options.max_row_bytes):
         rows = []

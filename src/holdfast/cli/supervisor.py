@@ -34,16 +34,17 @@ class Child(Protocol):
     """One process that is kept running."""
 
     def arguments(self) -> list[str]:
-        """What follows `python -m`, for the next start."""
+        """Returns what follows `python -m`, for the next start."""
         ...
 
     def output(self) -> AbstractContextManager[BinaryIO | None]:
-        """Where the process writes; None: where this process writes."""
+        """Returns where the process writes; None: where this process writes."""
         ...
 
     async def ended(self, exit_code: int, stopping: bool) -> float | None:
-        """The seconds to wait before the next start; None if it has finished its work. Raises
-        UserError if a further start would fail too."""
+        """Returns the seconds to wait before the next start; None if it has finished its work.
+
+        Raises UserError if a further start would fail too."""
         ...
 
 
@@ -55,8 +56,9 @@ class Supervisor:
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Returns when every child has finished or was stopped. If one cannot run, the others are
-        stopped."""
+        """Runs the children; returns when every one has finished or was stopped.
+
+        If one cannot run, the others are stopped."""
         tasks = [asyncio.create_task(self._keep(child)) for child in self._children]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         if not all(task.done() for task in tasks):
@@ -143,8 +145,10 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """How worker processes are started. With a `log_dir` each writes a file there, otherwise
-    where this process writes. They serve their health on the ports after `health_port`."""
+    """How worker processes are started.
+
+    With a `log_dir` each writes to a file there, otherwise to the output of this process. They
+    serve their health on the ports after `health_port`."""
 
     arguments: Sequence[str]
     until_idle: bool
@@ -158,7 +162,7 @@ class WorkerSetup:
 
 
 class WorkerChild:
-    """A worker process. When it dies, what it held is free at once."""
+    """A worker process. When it dies, what it held is freed at once."""
 
     def __init__(self, store: Store, setup: WorkerSetup, number: int, log: Any) -> None:
         self._store = store
@@ -189,7 +193,7 @@ class WorkerChild:
             return None
         self.deaths += 1
         self._log.info("worker.died", worker=self.name, exit_code=exit_code)
-        # A signal, or a death at work, is caused by an item; anything else by the program.
+        # A signal, or a death while processing, is caused by an item; anything else by the program.
         self._errors = self._errors + 1 if exit_code > 0 and not was_at_work else 0
         if self._errors == _ERRORS_IN_A_ROW and self._setup.until_idle:
             raise self._failure()
@@ -214,7 +218,7 @@ class WorkerChild:
         return None if folder is None else folder / f"worker-{self._number}.log"
 
     async def _return_leases(self) -> bool:
-        """Whether the worker held any."""
+        """Frees what the worker held; returns whether it held anything."""
         try:
             leases = await self._store.workers.stop_worker(self.name)
         except DatabaseGone as error:
@@ -233,8 +237,8 @@ def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
 
 
 async def reap_dead_workers(store: Store) -> None:
-    """Frees what dead processes of this host held, so that after kill -9 or a power cut nobody
-    has to wait until they count as lost."""
+    """Frees what dead processes of this host held, so that after kill -9 or a power cut no one has
+    to wait until they count as lost."""
     host = socket.gethostname()
     for worker in await store.workers.not_stopped():
         if worker["host"] == host and not _is_ours(worker["pid"]):

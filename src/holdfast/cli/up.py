@@ -103,7 +103,7 @@ def _prepare_demo(wanted: int) -> int:
 
 
 def _free_port(wanted: int) -> int:
-    """The same at every start if possible, because gates are named by it."""
+    """Returns a free port, the same at every start if possible, because gates are named by it."""
     for port in (wanted, 0):
         with suppress(OSError, OverflowError), socket.create_server(("127.0.0.1", port)) as server:
             return int(server.getsockname()[1])
@@ -148,7 +148,7 @@ async def _run(
 
 
 async def _run_until_stopped(supervisor: Supervisor) -> None:
-    """Until the user stops it, or one of the processes cannot be started."""
+    """Runs until the user stops it, or one of the processes cannot be started."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
@@ -183,7 +183,7 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
 
 
 async def _switch_on(store: Store, settings: Settings, pipelines: Mapping[str, Pipeline]) -> None:
-    """What is off after installation is on in the demo, unless a person has decided."""
+    """Switches on in the demo what is off after installation, unless a person has decided."""
     served = served_flags(settings, extensions_of(pipelines))
     flags = FeatureFlags(open_console(store), served)
     enabling = {pipeline.enabled_by for pipeline in pipelines.values()}

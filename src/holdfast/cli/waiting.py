@@ -1,4 +1,4 @@
-"""What `holdfast work --until-idle` waits for: said once, and again when it changes."""
+"""Shows what `holdfast work --until-idle` waits for: once, and again when it changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.model import JobState
 from holdfast.store import Store
 
 _LOOK_SECONDS = 2.0
-#: A later time of the same reason is said again after this long.
+#: How long until a later time of the same reason is shown again.
 _AGAIN_SECONDS = 60.0
 _MOST_JOBS = 5
 _LEASED = "leased by"
@@ -41,7 +41,7 @@ class Waiting:
         self._said: dict[int, tuple[Reason, float]] = {}
 
     async def show(self) -> None:
-        """Runs until cancelled."""
+        """Shows the reasons until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             with suppress(DatabaseGone):
@@ -58,7 +58,7 @@ class Waiting:
         self._said = {job_id: self._said[job_id] for job_id in jobs if job_id in self._said}
 
     async def show_paused(self) -> None:
-        """Those that are not waited for."""
+        """Shows paused jobs, which it does not wait for."""
         paused = await self._console.jobs.page(
             None, _MOST_JOBS, None, [JobState.PAUSED], list(self._jobs.pipelines)
         )
@@ -72,7 +72,7 @@ class Waiting:
         return sorted(job_id for job_id in jobs if self._jobs.only_job in (None, job_id))
 
     async def _reason(self, job_id: int) -> Reason | None:
-        """None while its own workers are at it."""
+        """Returns why the job waits; None while its own workers process it."""
         job = await self._jobs.store.reads.job(job_id)
         reason = await why_not_running(self._console, job, self._jobs.backfill_enabled)
         if reason is None or reason.kind != _LEASED:

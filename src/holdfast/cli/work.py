@@ -31,7 +31,8 @@ from holdfast.cli.supervisor import Supervisor, WorkerChild, WorkerSetup, worker
 from holdfast.cli.waiting import WaitedFor, Waiting
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerParts
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe import tracing
 from holdfast.observe.metrics import Metrics
@@ -46,7 +47,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the command line asks for."""
+    """What the command line requests."""
 
     name: str
     job: int | None
@@ -125,8 +126,10 @@ def _names(children: Sequence[WorkerChild]) -> list[str]:
 
 
 def collect_garbage_less_often() -> None:
-    """A worker creates and drops rows by the thousand, and hardly any reference cycles. With
-    Python's defaults, looking for cycles took an eighth of a worker's time in a backfill."""
+    """Makes the garbage collector run less often.
+
+    A worker creates and drops rows by the thousand, and hardly any reference cycles. With Python's
+    defaults, looking for cycles took an eighth of a worker's time in a backfill."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
@@ -134,8 +137,8 @@ def collect_garbage_less_often() -> None:
 async def _work_and_exit(
     settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _Work
 ) -> None:
-    """Exits from inside the event loop: an item may hold a thread that nothing can stop, or a
-    coroutine that ignores its cancellation."""
+    """Processes items, then exits from inside the event loop: an item may hold a thread that
+    nothing can stop, or a coroutine that ignores its cancellation."""
     code = 0
     try:
         await _work(settings, pipelines, wanted)

@@ -22,9 +22,9 @@ TOKEN_PREFIX = "hf_"
 LINK_SECONDS = 24 * 3600.0
 _LONGEST_CODE = 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}\Z")
-#: Each check takes 64 MiB and a core for a moment; a crowd at the door waits here.
+#: Each check takes 64 MiB and a core for a moment; when many people log in at once, they wait here.
 _CHECKS_AT_ONCE = 2
-#: Of a random password, so that an unknown name takes as long as a wrong password.
+#: The hash of a random password, so that an unknown name takes as long as a wrong password.
 _NOBODYS = (
     "$argon2id$v=19$m=65536,t=3,p=4$Zrnu1PN+9kSfqFj56whtKg$10/bTu"
     "rK+g8MIygyrC9sQvsMjE3aeiuw63TIjegnzCs"
@@ -33,13 +33,13 @@ _NOBODYS = (
 
 class Role(StrEnum):
     ADMIN = "admin"  # sees and changes everything
-    OPERATOR = "operator"  # makes jobs; sees and changes their own
+    OPERATOR = "operator"  # creates jobs; sees and changes their own
     READER = "reader"  # sees every job, changes nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What is shown once and kept only as a hash."""
+    """A secret that is shown once and kept only as a hash."""
 
     id: int
     value: str
@@ -52,7 +52,7 @@ class SessionOptions:
     )
 
 
-#: A login ends when it was not used for so long.
+#: A login ends when it was not used for this long.
 _IDLE_SECONDS = 86_400.0
 
 
@@ -90,7 +90,7 @@ class Accounts:
         password: str | None = None,
         session: str | None = None,
     ) -> None:
-        """`session` is the one that asks: a new password does not end it."""
+        """Changes a user; `session` is the one that asks: a new password does not end it."""
         await self._people.change_user(
             name,
             actor,
@@ -101,8 +101,10 @@ class Accounts:
         )
 
     async def first_admin(self) -> str | None:
-        """Makes the first account. While it has no password, returns a link that lets its owner
-        in; None where people come in by themselves."""
+        """Creates the first account.
+
+        While it has no password, returns a link that lets its owner in; None if people log in by
+        other means."""
         users = await self._people.users()
         if not users:
             await self.add_user("admin", Role.ADMIN, None, "holdfast")
@@ -111,19 +113,23 @@ class Accounts:
             return await self.make_link("admin", "holdfast")
         return None
 
-    # Coming in.
+    # Logging in.
 
     async def log_in(self, name: str, password: str, ip: str | None, code: str = "") -> str:
-        """A new session's id. `code` is that of the second factor, where the person has one."""
+        """Returns a new session's id.
+
+        `code` is that of the second factor, if the person has one."""
         await self.require_password(name, password, ip)
         await self.require_code(name, ip, code)
         return await self._begin_session(name, ip, "password")
 
     async def require_password(self, name: str, password: str, ip: str | None) -> None:
-        """Failures are counted by name and address together, by address, and by name."""
+        """Checks the password.
+
+        Failures are counted by name and address together, by address, and by name."""
         subjects = _subjects(name, ip)
-        # Whether one may try is asked when its turn has come: else all of a crowd that comes at
-        # once would be let through before the first failure counts.
+        # Whether one may try is decided only when its turn has come: otherwise all of a crowd that
+        # arrives at once would be let through before the first failure counts.
         async with self._checks:
             fits = await self._tried(name, password, subjects, ip)
         if not fits:
@@ -208,7 +214,7 @@ class Accounts:
         actor: str,
         parent: Known | None = None,
     ) -> Secret:
-        """`parent` is the token that asks for it: it does not outlive that one."""
+        """Creates a token; it does not outlive `parent`, the token that asks for it."""
         user = await self._people.user(user_name)
         value = TOKEN_PREFIX + secrets.token_urlsafe(32)
         parent_id = None
@@ -252,8 +258,9 @@ def _refuse_longer_life(seconds: float | None, seconds_left: float | None) -> No
 
 
 def _subjects(name: str, ip: str | None) -> list[str]:
-    """Whose failures are counted: one person at one address, an address, and, patiently, a name:
-    who guesses from many addresses is slowed down and cannot shut the person out."""
+    """Returns whose failures are counted: one person at one address, an address, and, with more
+    patience, a name: someone who guesses from many addresses is slowed down and cannot lock the
+    person out."""
     return [f"pair:{name[:64]} {ip}", f"ip:{ip}", f"name:{name[:64]}"]
 
 
@@ -264,5 +271,6 @@ def role_of(text: str) -> Role:
 
 
 def _hashed(value: str) -> str:
-    """Enough for secrets of 192 bits and more, which cannot be guessed; passwords get argon2."""
+    """Hashes a secret of 192 bits or more, which cannot be guessed, so SHA-256 is enough; passwords
+    get argon2."""
     return hashlib.sha256(value.encode()).hexdigest()

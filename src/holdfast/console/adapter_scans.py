@@ -1,4 +1,4 @@
-"""Scans places for files: each that is whole becomes one job of the adapter's owner, once."""
+"""Scans places for files: each complete file becomes one job of the adapter's owner, once."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _IMPORT = "import"
 
 @dataclass(slots=True)
 class ScanReport:
-    """What one scan of an adapter found. `busy`: another process scans it now."""
+    """The result of one scan of an adapter. `busy`: another process is scanning it now."""
 
     adapter: str
-    taken: list[int] = field(default_factory=list)  # the jobs that were made
+    taken: list[int] = field(default_factory=list)  # the jobs that were created
     waiting: int = 0
     duplicates: int = 0
     refused: int = 0
@@ -46,7 +46,7 @@ class ScanReport:
 
 
 class ScannerReplaced(HoldfastError):
-    """Another process scans the adapter now: this one was away for too long."""
+    """Raised if another process scans the adapter now: this one was away for too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,14 @@ class AdapterScans:
     log: Any
 
     async def look(self) -> None:
-        """Scans what is due. Background work of every process that serves the API."""
+        """Scans what is due: background work of every process that serves the API."""
         due = self.console.adapters.due(list(self.new_jobs.pipelines))
         for adapter in await due:
             await self.scan(adapter)
 
     async def scan(self, adapter: Adapter) -> ScanReport:
-        """The scanner is alive as long as its process gives signs of life under the token."""
+        """Scans the adapter; the scanner counts as alive while its process gives signs of life
+        under the token."""
         token = f"scan {secrets.token_hex(8)}"
         async with present(self.console.store, token):
             return await self._scan(adapter, token)
@@ -98,7 +99,7 @@ class _Scan:
     adapter: Adapter
     token: str
     report: ScanReport
-    failures: list[str] = field(default_factory=list)  # files in a row at which the place failed
+    failures: list[str] = field(default_factory=list)  # consecutive files at which the place failed
 
     async def run(self) -> None:
         place = self.scans.open_place(self.adapter)
@@ -113,8 +114,9 @@ class _Scan:
             await self._try(place, file, is_marked)
 
     async def _try(self, place: Place, file: Arrived, is_marked: bool) -> None:
-        """What is wrong with one file keeps no other waiting. A place that fails again and again
-        is given up until the next scan."""
+        """Takes a file; a faulty file does not keep others waiting.
+
+        A place that fails again and again is given up until the next scan."""
         try:
             async with asyncio.timeout(_LONGEST_FILE_SECONDS):
                 await self._handle(place, file, is_marked)
@@ -132,7 +134,7 @@ class _Scan:
             self.scans.log.error("adapter.failed", adapter=self.adapter.name, exc_info=failure)
 
     def _said(self, trouble: str) -> None:
-        """The first is shown."""
+        """Reports a problem; only the first is shown."""
         self.report.error = self.report.error or trouble[:_LONGEST_ERROR]
         self.scans.log.warning("adapter.failed", adapter=self.adapter.name, error=trouble)
 
@@ -148,8 +150,8 @@ class _Scan:
                 self.report.waiting += 1
                 return
             await self._take(place, file, known)
-        # Also for what was taken by a scanner that was killed before it moved the file. The marker
-        # first: one that is left alone would mark the next file of that name, whole or not.
+        # Also for a file whose scanner was killed before it moved the file. The marker goes first:
+        # if it stayed, it would mark the next file of that name, complete or not.
         if is_marked:
             await place.clear(f"{file.name}{self.adapter.marker}")
         if known.state is FileState.REFUSED:
@@ -164,7 +166,8 @@ class _Scan:
         return known.state is FileState.STORED or known.seconds >= self.adapter.settle_seconds
 
     async def _take(self, place: Place, file: Arrived, known: KnownFile) -> None:
-        """Each step is noted before the next: the next scanner begins where this one ended."""
+        """Takes a file step by step, noting each before the next: the next scanner begins where
+        this one ended."""
         try:
             if known.file_id is None:
                 await self._store(place, file, known)
@@ -205,7 +208,7 @@ class _Scan:
             known.file_id, known.state = None, FileState.WAITING
             await self._note(known)
             raise FileTrouble("a file that was taken is gone from the file store") from None
-        if file.id != known.file_id:  # a list of images: one, however often the job is refused
+        if file.id != known.file_id:  # a list of images: stored once, however often it is refused
             known.file_id = file.id
             await self._note(known)
         request = JobRequest(
@@ -236,7 +239,7 @@ def _sentences(error: UserError) -> str:
 async def scan_named(
     scans: AdapterScans, names: Sequence[str], scope: str | None
 ) -> list[ScanReport]:
-    """Those of these names, or all that the person may see."""
+    """Scans the adapters of these names, or all that the person may see."""
     adapters = scans.console.adapters
     chosen = [await adapters.named(name, scope) for name in names] or await adapters.all(scope)
     return [await scans.scan(adapter) for adapter in chosen]

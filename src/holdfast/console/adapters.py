@@ -1,4 +1,4 @@
-"""Adapters: places that files arrive at. Each has an owner, who gets the jobs over its files."""
+"""Adapters: places where files arrive. Each has an owner, who gets the jobs over its files."""
 
 from __future__ import annotations
 
@@ -31,17 +31,19 @@ class AdapterKind(StrEnum):
 
 
 class FileState(StrEnum):
-    WAITING = "WAITING"  # seen, and not known to be whole yet
+    WAITING = "WAITING"  # seen, but not known to be complete yet
     STORED = "STORED"  # copied to the file store
-    TAKEN = "TAKEN"  # its job is made
+    TAKEN = "TAKEN"  # its job is created
     DUPLICATE = "DUPLICATE"  # the same content came before
     REFUSED = "REFUSED"  # set aside, with the reason
 
 
 @dataclass(frozen=True, slots=True)
 class NewAdapter:
-    """`marker`: a suffix; a file is whole once a second one with it is there. Without one, a file
-    is whole when it did not change for `settle_seconds`."""
+    """An adapter to be set.
+
+    `marker`: a suffix; a file is complete once a second one with it is there. Without one, a file
+    is complete when it did not change for `settle_seconds`."""
 
     name: str
     kind: AdapterKind
@@ -85,7 +87,7 @@ class AdapterFile:
 
 @dataclass(slots=True)
 class KnownFile:
-    """What is known of a file at a place. `seconds`: for how long it has been as it is."""
+    """What is known about a file at a place. `seconds`: how long it has been unchanged."""
 
     id: int
     state: FileState
@@ -102,7 +104,8 @@ class Adapters:
 
     @verb
     async def set_adapter(self, tx: Transaction, new: NewAdapter, actor: str) -> int:
-        """Adds it, or replaces one of the same name; what it took before stays known."""
+        """Adds the adapter, or replaces one of the same name; the files it took before stay
+        known."""
         check_adapter(new)
         params = {
             "name": new.name,
@@ -122,7 +125,7 @@ class Adapters:
 
     @verb
     async def remove_adapter(self, tx: Transaction, name: str, actor: str) -> None:
-        """The jobs that it made stay."""
+        """Removes the adapter; the jobs that it started remain."""
         rows = await tx.fetch("adapter_named", {"name": name, "scope": None})
         if not rows:
             raise unknown_adapter(name)
@@ -146,7 +149,7 @@ class Adapters:
         return [_file(row) for row in await self._database.fetch("files_of_adapter", params)]
 
     async def due(self, pipelines: Sequence[str]) -> list[Adapter]:
-        """Those that no scanner holds."""
+        """Returns the adapters that are due and that no scanner holds."""
         rows = await self._database.fetch("due_adapters", {"pipelines": list(pipelines)})
         return [_adapter(row) for row in rows]
 
@@ -186,28 +189,28 @@ class Adapters:
         )
 
     async def with_content(self, adapter: Adapter, file: KnownFile) -> Row | None:
-        """An earlier file of the adapter with the same content, whose job was made."""
+        """Returns an earlier file of the adapter with the same content whose job was created."""
         params = {"adapter_id": adapter.id, "sha256": file.sha256, "id": file.id}
         rows = await self._database.fetch("adapter_file_with_content", params)
         return rows[0] if rows else None
 
     @verb
     async def note_file(self, tx: Transaction, file: KnownFile, token: str) -> bool:
-        """False if another scanner has the adapter now."""
+        """Notes the file's state; returns False if another scanner has the adapter now."""
         return bool(await tx.take("note_adapter_file", {**_noted(file), "token": token}))
 
     @verb
     async def forget_file(self, tx: Transaction, file: KnownFile, token: str) -> None:
-        """After a file was moved away: one with its name, size and time is another, or was put
-        back, and is looked at again."""
+        """Forgets a file that was moved away: another one with its name, size and time is new, or
+        was put back, and is looked at again."""
         await tx.run("forget_adapter_file", {"id": file.id, "token": token})
 
     @verb
     async def start_job(
         self, tx: Transaction, file: KnownFile, new: NewJob, token: str
     ) -> int | None:
-        """Makes the job of a file and notes it, in one transaction: a file has one job,
-        whichever process is killed. None if another scanner was first."""
+        """Creates the job of a file and notes it, in one transaction: a file has one job, whichever
+        process is killed. Returns None if another scanner was first."""
         if not await tx.fetch("hold_adapter_file", {"id": file.id, "token": token}):
             return None
         job_id = await create_job(tx, new, new.owner_id)
@@ -224,7 +227,9 @@ def check_adapter(new: NewAdapter) -> None:
     if new.marker and not new.marker.startswith("."):
         raise UserError(f"{new.marker!r} is not a suffix", "For example: .done")
     if new.marker and not is_wanted(f"file{new.marker}"):
-        raise UserError(f"files that end in {new.marker} are left alone", "For example: .done")
+        raise UserError(
+            f"the marker cannot be {new.marker}: such files are ignored", "For example: .done"
+        )
     match new.kind:
         case AdapterKind.FTP:
             _check_server(new.address)
@@ -240,7 +245,7 @@ def _check_server(address: str) -> None:
     try:
         parts = urlsplit(address)
         usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # an address or a port that cannot be one
+    except ValueError:  # an address or a port that is impossible
         usable = False
     if not usable:
         raise UserError(f"{address!r} is not an FTP address", "E.g. ftps://user@host/folder")

@@ -1,4 +1,6 @@
-"""The rows of a file as records for a standing job. Over HTTP they are added in one transaction."""
+"""Reads the rows of a file as records for a standing job.
+
+Over HTTP they are added in one transaction."""
 
 from __future__ import annotations
 
@@ -30,8 +32,10 @@ _BATCH_BYTES = 4 * 1024 * 1024
 
 
 class FileRows:
-    """The rows of a file, in batches, as they came. If a person chose fields for columns, or that a
-    column keeps its name, each record says so. With `confirmed`, no other column is matched."""
+    """The rows of a file, in batches, as they were read.
+
+    If a person chose fields for columns, or that a column keeps its name, each record says so. With
+    `confirmed`, no other column is matched."""
 
     def __init__(
         self,
@@ -68,8 +72,9 @@ class AddedFiles:
         key: str | None = None,
         request: RequestKey | None = None,
     ) -> tuple[Enqueued, list[str]]:
-        """A stored file, or one that is elsewhere, of which only the rows are stored. Returns with
-        how it was read, in sentences."""
+        """Adds the rows of a stored file, or of one elsewhere, of which only the rows are stored.
+
+        Also returns how it was read, in sentences."""
         require_open(job)
         await self.new_jobs.flags.require(Flag.INGEST)
         async with self.new_jobs.fetched(choice, person.name) as received:
@@ -87,7 +92,7 @@ class AddedFiles:
         key: str | None,
         request: RequestKey | None,
     ) -> tuple[Enqueued, list[str]]:
-        """All rows or none. A large file is a job of its own, which takes it in step by step."""
+        """Adds all rows or none. A large file needs its own job, which reads it step by step."""
         inputs, limits = self.adding.inputs(job), self.new_jobs.library.table_limits
         read_as, rows = await take_in(_read, path, inputs, choice, limits)
         most_items = self.new_jobs.console.quotas.limits.items

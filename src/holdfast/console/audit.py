@@ -17,7 +17,8 @@ class AuditLog:
     async def page(
         self, scope: str | None, limit: int, before: int | None = None, job_id: int = 0
     ) -> list[dict[str, Any]]:
-        """The newest first: what an owner did and what was done to their jobs, or everything."""
+        """Lists entries, the newest first: what an owner did and what was done to their jobs, or
+        everything."""
         params = {
             "scope": scope or "",
             "limit": limit,
@@ -27,7 +28,7 @@ class AuditLog:
         return [fields_of(row) for row in await self._database.fetch("audit_page", params)]
 
     async def of_item(self, job_id: int, seq: int) -> list[dict[str, Any]]:
-        """What people did to the item, oldest first."""
+        """Lists what people did to the item, the oldest first."""
         params = {"job_id": job_id, "subject": str(seq)}
         entries = [fields_of(row) for row in await self._database.fetch("audit_of_item", params)]
         return [entry for entry in entries if entry["subject"] or _is_about(entry, seq)]

@@ -1,4 +1,5 @@
-"""Bulk operations as people ask for them: which jobs and items they touch, counted before start."""
+"""Bulk operations as people request them: which jobs and items they affect, counted before the
+start."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from holdfast.store.idempotency import RequestKey
 
 MOST_JOBS = 1000
 _FASTEST = 1_000_000  # items per second
-#: The statuses that each kind can be applied to.
+#: The statuses to which each kind can be applied.
 _APPLICABLE = {"reprocess": FINAL, "skip": frozenset({ItemStatus.PENDING})}
 
 
@@ -53,7 +54,7 @@ class BulkRequest:
 class Count:
     count: int
     exact: bool
-    examined: int | None = None  # rows that were searched, where values are searched for
+    examined: int | None = None  # how many rows a search by value looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,12 @@ class Bulk:
         return await operations.operation(await operations.add(new))
 
     async def count(self, job: Job, filter: ItemFilter) -> Count:
-        """How many of a job's items match, whatever their columns hold."""
+        """Counts how many of a job's items match, whatever their columns contain."""
         (counted,) = await self.console.jobs.counted([job])
         return await self._count_job(counted, filter)
 
     async def permanent_errors(self, job: Job, code: str | None) -> int:
-        """About how many errors will not go away by themselves; of one code, if given."""
+        """Estimates how many errors will not go away by themselves; of one code, if given."""
         codes = permanent_codes(self.pipelines.get(job.pipeline))
         groups = await self.console.jobs.errors_by_code(job.id)
         return sum(
@@ -107,7 +108,7 @@ class Bulk:
         )
 
     async def _jobs(self, request: BulkRequest, person: Person) -> list[Job]:
-        """The jobs that match and that the person may change."""
+        """Returns the jobs that match and that the person may change."""
         _check(request)
         jobs = await self._candidates(request, person.scope)
         if len(jobs) > MOST_JOBS:
@@ -161,8 +162,8 @@ class Bulk:
     async def _count_values(
         self, filter: ItemFilter, values: Sequence[Value], jobs: Sequence[Job]
     ) -> Count:
-        """Among as many rows as one search examines: counting them all would take as long as
-        changing them."""
+        """Counts matches among as many rows as one search examines: counting them all would take as
+        long as changing them."""
         total = examined = 0
         for job in jobs:
             page = await search(self.console, job, filter, values, None, MOST_ROWS)
@@ -173,7 +174,7 @@ class Bulk:
         return Count(total, True, examined)
 
     def _values(self, request: BulkRequest, jobs: Sequence[Job]) -> tuple[Value, ...]:
-        """All jobs must have the columns."""
+        """Parses the values; all jobs must have the columns."""
         values: tuple[Value, ...] = ()
         for job in jobs:
             values = values_of(request.values, job, self.pipelines.get(job.pipeline))
@@ -209,7 +210,7 @@ def _check(request: BulkRequest) -> None:
 
 
 def default_statuses(kind: str, filter: ItemFilter) -> tuple[Any, ...]:
-    """The statuses that are meant where a filter names none."""
+    """Returns the statuses that are meant if a filter names none."""
     if filter.statuses:
         return filter.statuses
     if kind == "skip":

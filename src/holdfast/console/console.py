@@ -1,4 +1,4 @@
-"""Opens the console of a store: what people read and order, by noun."""
+"""Opens the console of a store: what people read and order, grouped by noun."""
 
 from __future__ import annotations
 

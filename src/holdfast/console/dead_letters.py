@@ -13,7 +13,7 @@ from holdfast.store.rows import LAST_ID, fields_of
 
 
 class DeadLetters:
-    """A scope is an owner's name; None means all owners."""
+    """Lists dead letters and acts on them. A scope is an owner's name; None means all owners."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -21,7 +21,7 @@ class DeadLetters:
     async def page(
         self, scope: str | None, state: str, limit: int, before: int | None = None
     ) -> list[dict[str, Any]]:
-        """The newest first."""
+        """Lists dead letters, the newest first."""
         params = {
             "scope": scope or "",
             "state": state,
@@ -40,8 +40,8 @@ class DeadLetters:
         return [fields_of(row) for row in rows]
 
     async def letter(self, letter_id: int) -> dict[str, Any]:
-        """Everything about it; of a message also its payload, and where and why it died each
-        time."""
+        """Returns everything about a dead letter; of a message also its payload, and where and why
+        it died each time."""
         rows = await self._database.fetch("dead_letter", {"id": letter_id})
         if not rows:
             raise NotThere(f"there is no dead letter {letter_id}", "See `holdfast dead list`.")
@@ -58,7 +58,8 @@ class DeadLetters:
 
 
 def _readable(payload: bytes | None) -> str | None:
-    """The payload's text; what is not text comes in base64, with a prefix that says so."""
+    """Returns the payload's text; other content is returned in base64, with a prefix that says
+    so."""
     if payload is None:
         return None
     try:

@@ -33,7 +33,9 @@ _PAGE = 100
 
 
 class DeletionRows:
-    """The rows. Bytes go before the row that names them: what is interrupted can be repeated."""
+    """The rows of deletions.
+
+    Bytes go before the row that names them, so that an interrupted deletion can be repeated."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,7 +44,7 @@ class DeletionRows:
     async def mark_file(
         self, tx: Transaction, file: StoredFile, actor: str, even_used: bool = False
     ) -> None:
-        """Commits to deleting it, unless a job may still read it."""
+        """Commits to deleting the file, unless a job may still read it."""
         await tx.fetch("lock_file", {"id": file.id})
         job_id = None if even_used else await _job_using(tx, file)
         if job_id is not None:
@@ -55,7 +57,7 @@ class DeletionRows:
 
     @verb
     async def delete_file(self, tx: Transaction, file: StoredFile) -> None:
-        """After its bytes."""
+        """Removes the file's row, after its bytes."""
         await tx.run("delete_file", {"id": file.id})
 
     @verb
@@ -67,7 +69,7 @@ class DeletionRows:
     @verb
     async def mark_user(self, tx: Transaction, name: str, actor: str) -> None:
         if await tx.take("mark_user", {"name": name}):
-            for query in _ADAPTERS:  # at once: they would make further jobs
+            for query in _ADAPTERS:  # first, because they would start further jobs
                 await tx.run(query, {"name": name})
             await add_audit(tx, actor, "user.deleting", None, name)
 
@@ -80,9 +82,10 @@ class DeletionRows:
 
     @verb
     async def delete_user(self, tx: Transaction, name: str, actor: str) -> bool:
-        """The account and all that lets somebody in, and what extensions keep for the person: their
-        queries PIPELINE_delete_user and those that begin with it and a `_`, in alphabetical order.
-        Audit entries keep the name. False if somebody else has deleted it."""
+        """Deletes the account, everything that lets its owner in, and what extensions keep about
+        the person: their queries PIPELINE_delete_user and those that begin with it and a `_`, in
+        alphabetical order. Audit entries keep the name. Returns False if another process has
+        deleted it."""
         if not await tx.fetch("hold_deleting_user", {"name": name}):
             return False
         own = sorted(query for query in self._database.driver.queries if "_delete_user" in query)
@@ -108,14 +111,14 @@ class Deletions:
         await self._delete_export(await self._console.exports.export(export_id, scope), actor)
 
     async def begin_user(self, name: str, actor: str) -> None:
-        """Shuts the person out and commits to deleting everything of theirs; `look` does it."""
+        """Locks the person out and commits to deleting everything of theirs; `look` does it."""
         await self._console.people.user(name)
         await self._console.people.change_user(name, actor, disabled=True)
         await self._rows.mark_user(name, actor)
         self._log.info("user.deleting", user=name, by=actor)
 
     async def look(self) -> None:
-        """Deletes what people asked for: jobs, and all that belongs to somebody."""
+        """Deletes what people asked to delete: jobs, and everything of deleted accounts."""
         await self.jobs.look()
         for name in await self._rows.deleting_users():
             await self.delete_user(name, "engine")
@@ -139,7 +142,7 @@ class Deletions:
             self._log.info("user.deleted", user=name)
 
     async def _delete_drafts(self, name: str) -> None:
-        """Of requests that were not answered yet."""
+        """Deletes the files of requests that were not answered yet."""
         while drafts := await self._console.files.old_drafts(0.0, _PAGE, name):
             for key in await self._console.files.drop_drafts(drafts):
                 await self.jobs.remove(key)
@@ -155,8 +158,8 @@ class Deletions:
 
 
 async def _job_using(tx: Transaction, file: StoredFile) -> int | None:
-    """A job that may still read the file: its table, its list of images, or an image or a zip that
-    its list names."""
+    """Returns a job that may still read the file: its table, its list of images, or an image or a
+    zip that its list names."""
     for row in await tx.fetch("job_using_file", {"file_id": file.id}):
         return int(row["id"])
     if not (is_image(file) or is_archive(file)):

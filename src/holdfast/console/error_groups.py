@@ -1,5 +1,7 @@
-"""A job's errors by code. Of many errors the latest are counted and the rest is estimated from
-them, so that it costs the same at a thousand and at ten million."""
+"""Groups a job's errors by code.
+
+If there are many, the latest are counted and the rest is estimated from them, so that it costs the
+same for a thousand as for ten million."""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class CodeGroup:
 
 
 async def errors_by_code(database: Database, job_id: int) -> list[CodeGroup]:
-    """The most frequent first."""
+    """Returns the groups, the most frequent first."""
     async with database.driver.reading() as tx:
         rows = await tx.fetch("latest_errors_by_code", {"job_id": job_id, "limit": _COUNTED})
         groups = [_group(row, _COUNTED + 1) for row in rows]
@@ -38,7 +40,8 @@ async def errors_by_code(database: Database, job_id: int) -> list[CodeGroup]:
 
 
 async def _estimated(tx: Transaction, job_id: int, latest: list[CodeGroup]) -> list[CodeGroup]:
-    """As the latest errors are spread, so are all; other codes are added."""
+    """Scales the groups up: all errors are assumed to be distributed as the latest; other codes are
+    added."""
     counters = counters_of((await tx.fetch("counters", {"job_id": job_id}))[0])
     removed = removed_of((await tx.fetch("job", {"job_id": job_id}))[0]["removed"])
     total = max(_COUNTED, counters.error - removed.get("ERROR", 0))

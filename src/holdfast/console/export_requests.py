@@ -1,4 +1,4 @@
-"""Exports as people ask for them."""
+"""Exports as people request them."""
 
 from __future__ import annotations
 

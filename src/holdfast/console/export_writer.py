@@ -95,8 +95,9 @@ class ExportWriter:
         return Written("DONE", rows, partial, notes=notes)
 
     async def _stored(self, path: Path, written: Written, tell: _Tell) -> Written:
-        """Under a key of its own: if another writer has taken the export over, each has its file
-        and the row decides. Size is not limited here: quotas are checked before."""
+        """Stores the file under its own key: if another writer has taken the export over, each has
+        its file and the row decides. The size is not limited here, because quotas are checked
+        before."""
         store = self._access.store
         putting = asyncio.create_task(store.put(new_key(EXPORTS), path, max_bytes=_MOST_BYTES))
         try:

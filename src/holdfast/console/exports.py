@@ -1,4 +1,6 @@
-"""Exports: what people asked for, and who writes them. Their bytes are in the file store."""
+"""Exports: what people requested, and which process writes them.
+
+Their bytes are in the file store."""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Export:
     statuses: tuple[str, ...]
     with_input: bool
     state: str  # QUEUED, RUNNING, DONE, FAILED
-    partial: bool  # the job still ran when it was written
+    partial: bool  # whether the job still ran when it was written
     rows_count: int
     size: int | None
     notes: tuple[str, ...]
@@ -47,7 +49,7 @@ class Export:
     created_at: datetime | None
     finished_at: datetime | None
     narrowed: Mapping[str, Any]
-    key: str | None  # in the file store, once it is DONE
+    key: str | None  # its key in the file store, once it is DONE
     sha256: str | None
 
 
@@ -66,7 +68,7 @@ class Written:
 
 
 class Exports:
-    """A scope is an owner's name; None means all owners."""
+    """Reads and changes exports. A scope is an owner's name; None means all owners."""
 
     def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
@@ -86,7 +88,7 @@ class Exports:
         return _export(rows[0])
 
     async def page(self, scope: str | None, limit: int, before: int | None = None) -> list[Export]:
-        """The newest first."""
+        """Lists exports, the newest first."""
         params = {"limit": limit, "before": before or LAST_ID}
         if scope is None:
             rows = await self._database.fetch("exports", params)
@@ -104,7 +106,7 @@ class Exports:
 
     @verb(relaxed=True)
     async def note_rows(self, tx: Transaction, export_id: int, worker: str, rows: int) -> bool:
-        """Says how far the export is; False when another took it over."""
+        """Notes how far the export is; returns False if another process took it over."""
         params = {"id": export_id, "worker": worker, "rows": rows}
         return bool(await tx.take("note_rows", params))
 
@@ -112,7 +114,7 @@ class Exports:
     async def finish_export(
         self, tx: Transaction, export_id: int, worker: str, written: Written
     ) -> bool:
-        """False when another took it over."""
+        """Ends the export; returns False if another process took it over."""
         params = {
             "id": export_id,
             "worker": worker,
@@ -129,7 +131,9 @@ class Exports:
 
 
 async def insert_export(tx: Transaction, new: NewExport) -> int:
-    """A deletion of the job waits for this transaction, and deletes what it writes."""
+    """Inserts an export.
+
+    A deletion of the job waits for this transaction, and deletes what it writes."""
     jobs = await tx.fetch("share_job", {"job_id": new.job_id})
     if not jobs or jobs[0]["state"] == JobState.DELETING:
         raise NotThere(

@@ -1,5 +1,5 @@
-"""Files that are on the server or in a bucket already: checked against what is open to the API, and
-copied, so that a job does not depend on what becomes of them."""
+"""Imports files that are already on the server or in a bucket: it checks whether they are open to
+the API and copies them, so that a job does not depend on what becomes of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Received:
     sha256: str
 
     def under_its_name(self) -> Received:
-        """Messages about its content name the file."""
+        """Renames the copy to the file's name, because messages about its content name the file."""
         path = self.path.with_name(self.name)
         self.path.rename(path)
         return replace(self, path=path)
@@ -34,8 +34,9 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class ImportBucket:
-    """A bucket, or a prefix in it, whose objects may be imported. `{owner}` in the prefix is the
-    name of the person who asks."""
+    """A bucket, or a prefix in it, whose objects may be imported.
+
+    `{owner}` in the prefix is the name of the person who asks."""
 
     bucket: str
     prefix: str = ""
@@ -58,11 +59,11 @@ class FileImports:
         self._max_bytes = max_bytes
 
     def copy_path(self, path: str, folder: Path) -> Received:
-        """Links are followed before their target is checked."""
+        """Copies a file; links are followed before their target is checked."""
         place = self._under_a_root(path)
         meter, copy = Meter(self._max_bytes), folder / _FILE
         with place.open("rb", buffering=0) as source, copy.open("xb") as target:
-            # It may have become a link to somewhere else in between.
+            # It may have become a link to another place in between.
             now = self._under_a_root(path)
             if not os.path.samestat(os.fstat(source.fileno()), now.stat()):
                 raise _not_open(path)
@@ -100,7 +101,7 @@ class FileImports:
 
 
 def bucket_places(text: str) -> list[ImportBucket]:
-    """The places of HOLDFAST_FILE_BUCKETS. A prefix ends with a whole name."""
+    """Parses the places of HOLDFAST_FILE_BUCKETS. A prefix ends with a whole name."""
     places = []
     for place in filter(None, text.split(",")):
         bucket, _, prefix = place.strip().partition("/")

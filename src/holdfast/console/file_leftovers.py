@@ -1,4 +1,4 @@
-"""What killed processes leave in the file store and on their hosts, and its removal."""
+"""Removes what killed processes leave in the file store and on their hosts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from holdfast.files.local import UNTOUCHED
 from holdfast.stored_files import EXPORTS, UPLOADS, FileInfo
 
 _DUTY = "files"
-#: Objects that are looked at in one round, so that a large bucket does not take long.
+#: How many objects one round looks at, so that a large bucket does not take long.
 _ROUND = 10_000
 _BATCH = 500
 
 
 class FileLeftovers:
-    """An object is written before its row, so a process that is killed in between leaves an object
-    without a row. It is removed when it is a day old: until then its row may still be coming."""
+    """Removes objects without a row.
+
+    An object is written before its row, so a process that is killed in between leaves one. It is
+    removed when it is a day old: until then its row may still come."""
 
     def __init__(self, console: Console, access: FileAccess, holder: str, log: Any) -> None:
-        """`holder` names the process: only one at a time looks into the store."""
+        """Takes as `holder` the name of the process: only one at a time looks into the store."""
         self._console = console
         self._access = access
         self._holder = holder
@@ -41,13 +43,13 @@ class FileLeftovers:
             await self._clear(prefix, now - UNTOUCHED)
 
     async def _drop_drafts(self) -> None:
-        """Rows of files that came with requests which were never answered; then their objects
-        have none."""
+        """Drops the rows of files that came with requests which were never answered; after that,
+        their objects have none."""
         files = self._console.files
         await files.drop_drafts(await files.old_drafts(UNTOUCHED.total_seconds(), _ROUND))
 
     async def _clear(self, prefix: str, before: datetime) -> None:
-        """Continues where the last round ended."""
+        """Clears objects; continues where the last round ended."""
         seen, batch = 0, list[FileInfo]()
         async for info in self._access.store.list(prefix, self._after[prefix]):
             seen, self._after[prefix] = seen + 1, info.key

@@ -40,7 +40,8 @@ from holdfast.tables.threads import look
 
 TABLE_OPTIONS = ("encoding", "delimiter", "sheet", "header_row")
 HEADER_ROW = "Row that names the columns, counted from 1; 0 if the first row is data."
-#: Kinds of stored files: sent by people, or copied from a folder or bucket that is open to the API.
+#: Kinds of stored files: uploaded by people, or copied from a folder or bucket that is open to the
+#: API.
 UPLOAD, IMPORT = "upload", "import"
 MOST_IMAGES = 10_000
 _FIRST_IMAGES = 5
@@ -55,7 +56,9 @@ class Preview:
 
 
 class FileLibrary:
-    """`table`: limits of reading a table, by the names of TableOptions."""
+    """The stored files that people can use.
+
+    `table`: limits of reading a table, by the names of TableOptions."""
 
     def __init__(
         self, console: Console, access: FileAccess, imports: FileImports, table: Mapping[str, float]
@@ -65,13 +68,13 @@ class FileLibrary:
         self._imports = imports
         self.access = access
         self.table_limits = table
-        #: Files that are kept only with the job that is made of them; None: each is kept.
+        #: Files that are kept only if a job is created from them; None: each is kept.
         self.drafts: list[int] | None = None
 
     @asynccontextmanager
     async def drafting(self) -> AsyncIterator[FileLibrary]:
-        """The library for one request for a job: what it stores and no job keeps is removed. If the
-        process is killed before, FileLeftovers removes it."""
+        """Provides the library for one request for a job: what it stores and no job keeps is
+        removed. If the process is killed before, FileLeftovers removes it."""
         library = copy(self)
         library.drafts = list[int]()
         try:
@@ -92,7 +95,7 @@ class FileLibrary:
         request: RequestKey | None = None,
         kind: str = UPLOAD,
     ) -> tuple[StoredFile, Preview]:
-        """Keeps a file if it is an image, or a table with rows."""
+        """Stores a file if it is an image, or a table with rows."""
         complete = received.under_its_name()
         preview = await look(self._detect, complete.path, table)
         await self._quotas.require(owner, files=1, bytes=received.size)
@@ -101,24 +104,24 @@ class FileLibrary:
 
     @asynccontextmanager
     async def fetched_path(self, path: str) -> AsyncIterator[Received]:
-        """A copy of a file of the server, from a folder that is open to the API."""
+        """Provides a copy of a file of the server, from a folder that is open to the API."""
         async with self.access.local.passing() as folder:
             yield await asyncio.to_thread(self._imports.copy_path, path, folder)
 
     @asynccontextmanager
     async def fetched_object(self, place: str, owner: str) -> AsyncIterator[Received]:
-        """A copy of an object, from a bucket that is open to the API."""
+        """Provides a copy of an object, from a bucket that is open to the API."""
         async with self.access.local.passing() as folder:
             yield await self._imports.copy_object(place, owner, folder)
 
     def opened(self, file: StoredFile) -> AbstractAsyncContextManager[Path]:
-        """A local copy, to be read only."""
+        """Opens a local copy, to be read only."""
         return self.access.local.copy(
             self.access.store, file.key, file.name, size=file.size, sha256=file.sha256
         )
 
     async def preview(self, file: StoredFile, table: Mapping[str, Any]) -> Preview:
-        """What was detected with these table options, and the first rows."""
+        """Returns what was detected with these table options, and the first rows."""
         if is_image(file):
             return Preview(file.detected, [image_row(file)])
         if is_archive(file):
@@ -133,7 +136,9 @@ class FileLibrary:
         table: Mapping[str, Any],
         columns: Mapping[str, str],
     ) -> dict[str, Any]:
-        """How a job will read the file. Without table options, its upload detected that."""
+        """Describes how a job will read the file.
+
+        Without table options, its upload has detected that."""
         if is_image(file) or is_archive(file) or file.kind == IMAGE_LIST:
             return dict(table)
         detected = file.detected
@@ -148,15 +153,15 @@ class FileLibrary:
 
     async def _all(self, ids: Sequence[int], scope: str | None) -> list[StoredFile]:
         if len(ids) > MOST_IMAGES:
-            raise UserError(f"more than {MOST_IMAGES:,} images are selected", "Make several jobs.")
+            raise UserError(f"more than {MOST_IMAGES:,} images are selected", "Start several jobs.")
         return [await self._files.file(file_id, scope) for file_id in dict.fromkeys(ids)]
 
     async def job_input(
         self, ids: Sequence[int], table: Mapping[str, Any], owner: str, scope: str | None
     ) -> StoredFile:
-        """The file whose rows a job over these stored files ingests: the one table, or a list of
-        the images. A table is opened as the job would open it, so that its owner learns at once
-        what is wrong with it."""
+        """Returns the file whose rows a job over these stored files ingests: the one table, or a
+        list of the images. A table is opened as the job would open it, so that its owner learns at
+        once what is wrong with it."""
         files = await self._all(ids, scope)
         if len(files) == 1 and is_archive(files[0]):
             rows = await self.archived(files[0])
@@ -169,7 +174,7 @@ class FileLibrary:
         return await self._list_images(files, owner)
 
     async def archived(self, file: StoredFile) -> list[dict[str, Any]]:
-        """The images of a stored zip, as rows."""
+        """Returns the images of a stored zip, as rows."""
         async with self.opened(file) as path:
             rows = await look(image_archive, path)
         return [archived_row(row, file) for row in rows or ()]
@@ -182,8 +187,9 @@ class FileLibrary:
     async def _store_list(
         self, rows: Sequence[dict[str, Any]], name: str, owner: str, ids: Sequence[int]
     ) -> StoredFile:
-        """A file with a row for each image, which a job ingests like any table. `ids`: the stored
-        files that it names."""
+        """Stores a file with a row for each image, which a job ingests like any table.
+
+        `ids`: the stored files that it names."""
         columns = next((list(row) for row in rows if "name" in row), [])
         detected = {"format": "jsonl", "columns": columns, "notes": [], "files": list(ids)}
         async with self.access.local.passing() as folder:
@@ -198,8 +204,8 @@ class FileLibrary:
         detected: Mapping[str, Any],
         request: RequestKey | None = None,
     ) -> StoredFile:
-        """The content first, then the row: what is left if the process is killed in between is
-        an object without a row, which FileLeftovers removes."""
+        """Stores the content first, then the row: if the process is killed in between, an object
+        without a row is left, which FileLeftovers removes."""
         key, store = new_key(UPLOADS), self.access.store
         written = await store.put(key, file.path, max_bytes=self.access.max_bytes)
         if written is None or written.sha256 != file.sha256:
@@ -208,7 +214,7 @@ class FileLibrary:
         new = NewFile(owner, file.name, kind, key, file.size, file.sha256, detected, request, draft)
         try:
             return await self._files.file(await self._add_row(new))
-        except UserError:  # refused: there is no row
+        except UserError:  # refused, so there is no row
             await store.delete(key)
             raise
 
@@ -237,7 +243,7 @@ class FileLibrary:
 
 
 def table_options(fields: Mapping[str, str]) -> dict[str, Any]:
-    """The table options in a form's fields; an empty field means that it is not given."""
+    """Returns the table options in a form's fields; an empty field means that it is not given."""
     options: dict[str, Any] = {name: fields[name] for name in TABLE_OPTIONS if fields.get(name)}
     row = fields.get("headerRow") or options.pop("header_row", None)
     if row:
@@ -256,7 +262,7 @@ def _require_images(files: Sequence[StoredFile]) -> None:
     tables = [file.name for file in files if not is_image(file)]
     if tables:
         raise UserError(
-            f"{tables[0]} is not an image", "Make a job over one table, or over images only."
+            f"{tables[0]} is not an image", "Start a job over one table, or over images only."
         )
 
 

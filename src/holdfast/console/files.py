@@ -1,4 +1,4 @@
-"""Stored files: what they are and whose. Their bytes are in the file store."""
+"""Stored files: what they are and who owns them. Their bytes are in the file store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NewFile:
     owner_id: str
     name: str
     kind: str  # how it came: by "upload", by "import", or as a list of "images"
-    key: str  # in the file store
+    key: str  # its key in the file store
     size: int
     sha256: str
     detected: Mapping[str, Any]
@@ -45,7 +45,7 @@ class StoredFile:
 
 
 class Files:
-    """A scope is an owner's name; None means all owners."""
+    """Reads and changes stored files. A scope is an owner's name; None means all owners."""
 
     def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
@@ -73,7 +73,8 @@ class Files:
 
     @verb
     async def drop_drafts(self, tx: Transaction, ids: Sequence[int]) -> list[str]:
-        """The keys whose content is to be removed now; not of files that are kept by a job."""
+        """Drops drafts; returns the keys whose content is to be removed now, without files that a
+        job keeps."""
         return [row[0] for row in await tx.take("drop_drafts", {"ids": list(ids)})]
 
     async def old_drafts(self, seconds: float, limit: int, owner: str | None = None) -> list[int]:
@@ -87,13 +88,13 @@ class Files:
         return _file(rows[0])
 
     async def known_keys(self, keys: Sequence[str]) -> set[str]:
-        """Those of some keys that a file or an export has."""
+        """Returns those of the keys that a file or an export has."""
         return {row[0] for row in await self._database.fetch("stored_keys", {"keys": list(keys)})}
 
     async def page(
         self, scope: str | None, limit: int, before: int | None = None
     ) -> list[StoredFile]:
-        """The newest first."""
+        """Lists files, the newest first."""
         params = {"limit": limit, "before": before or LAST_ID}
         if scope is None:
             rows = await self._database.fetch("files", params)

@@ -1,4 +1,4 @@
-"""Results as tables: the same rows, columns and values in the grid and in every export."""
+"""Shows results as tables: the same rows, columns and values in the grid and in every export."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from holdfast.model import Job
 from holdfast.tables.writers import open_writer
 
 ALL_ITEMS = ItemFilter()
-#: Those of some items that are meant.
+#: Returns those of some items that are selected.
 Sift = Callable[[Sequence[ItemView]], Awaitable[list[ItemView]]]
 Told = Callable[[int], Awaitable[None]]
 
 
 async def _told_nobody(_: int) -> None:
-    """For exports whose progress is not followed."""
+    """Does nothing: for exports whose progress is not followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The columns of a job's table: the row's number, what went in if asked for, the pipeline's
-    columns, and what became of it. A pipeline's own `status` or `Status` keeps its name; ours is
+    """The columns of a job's table: the row's number, the input if requested, the pipeline's
+    columns, and the outcome. A pipeline's own `status` or `Status` keeps its name; ours is
     renamed."""
 
     inputs: tuple[str, ...]
     results: tuple[str, ...]
-    ruled: bool = False  # whether people decided about items of the job
+    ruled: bool = False  # whether people have decided about items of the job
 
     @property
     def columns(self) -> list[str]:
@@ -62,7 +62,8 @@ class Grid:
 
 @lru_cache(maxsize=256)
 def _own_name(name: str, results: tuple[str, ...]) -> str:
-    """Programs that read a table take Status and status for the same column."""
+    """Returns a free name for our column: programs that read a table take Status and status for the
+    same column."""
     taken = {each.casefold() for each in results}
     while name in taken:
         name = f"item.{name}"
@@ -70,7 +71,8 @@ def _own_name(name: str, results: tuple[str, ...]) -> str:
 
 
 def grid_of(job: Job, items: Iterable[ItemView], ruled: bool = False) -> Grid:
-    """The grid of these items; without declared columns it has whatever their results have."""
+    """Returns the grid of these items; without declared columns it has whatever their results
+    have."""
     results = dict.fromkeys(job.columns)
     if not job.columns:
         for item in items:
@@ -80,7 +82,7 @@ def grid_of(job: Job, items: Iterable[ItemView], ruled: bool = False) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which items of a job are written; `sift` leaves those of a page that are meant."""
+    """The items of a job that are written; `sift` keeps those of a page that are selected."""
 
     filter: ItemFilter = ALL_ITEMS
     sift: Sift | None = None
@@ -88,7 +90,7 @@ class Chosen:
     async def items(
         self, console: Console, job: Job, inputs: bool
     ) -> AsyncIterator[list[ItemView]]:
-        # Nothing that is not needed is read.
+        # Nothing is read that is not needed.
         sizes = WHOLE if inputs or self.sift else RESULTS_ONLY
         async for items in console.items.every(job, self.filter, sizes=sizes):
             matching = items if self.sift is None else await self.sift(items)
@@ -100,7 +102,7 @@ EVERYTHING = Chosen()
 
 
 async def _whole_grid(console: Console, job: Job, chosen: Chosen, with_input: bool) -> Grid:
-    """The grid of these items. Only what was not declared has to be looked for."""
+    """Returns the grid of these items. Only undeclared columns have to be searched for."""
     inputs: dict[str, None] = {}
     results = dict.fromkeys(job.columns)
     if with_input or not job.columns:
@@ -123,6 +125,7 @@ async def write_export(
     tell: Told = _told_nobody,
 ) -> list[str]:
     """Writes the job's items to a file; returns what the format could not hold, in sentences.
+
     Rows are written in a thread, so that requests are served at the same time."""
     grid = await _whole_grid(console, job, chosen, with_input)
     written = 0
@@ -140,7 +143,7 @@ def _input_of(item: ItemView) -> dict[str, Any]:
 
 
 def result_of(item: ItemView) -> dict[str, Any]:
-    """The values of an item's columns; those that a person decided on win."""
+    """Returns the values of an item's columns; those that a person decided on take precedence."""
     row: dict[str, Any] = {}
     if item.result is not None:
         result = orjson.loads(item.result)

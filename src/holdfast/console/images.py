@@ -1,4 +1,4 @@
-"""Stored images: what is known of them, and how one becomes the input of an item."""
+"""Stored images: what is known about them, and how one becomes the input of an item."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMAGE_LIST = "images"
 
 
 def detected_image(image: Image) -> dict[str, Any]:
-    """The `detected` of a stored image."""
+    """Returns the `detected` of a stored image."""
     return {
         "format": IMAGE,
         "media_type": image.media_type,
@@ -29,7 +29,7 @@ def detected_image(image: Image) -> dict[str, Any]:
 
 
 def detected_archive(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The `detected` of a stored zip of images."""
+    """Returns the `detected` of a stored zip of images."""
     bad = sum(1 for row in rows if BAD_ROW in row)
     notes = [f"{len(rows) - bad:,} images in a zip."]
     if bad:
@@ -42,19 +42,19 @@ def is_archive(file: StoredFile) -> bool:
 
 
 def archived_row(row: Mapping[str, Any], file: StoredFile) -> dict[str, Any]:
-    """An image of a stored zip as an item's input; `ctx.file` finds its bytes."""
+    """Returns an image of a stored zip as an item's input; `ctx.file` finds its bytes."""
     if BAD_ROW in row:
         return dict(row)
     return {"file_id": file.id, "key": file.key, **row}
 
 
 def job_name(file: StoredFile) -> str:
-    """Of a job over it: the list of images has the name of what it was made from."""
+    """Returns the name of a job over it: a list of images has the name of its source."""
     return file.name.removesuffix(".jsonl") if file.kind == IMAGE_LIST else file.name
 
 
 def listed_files(file: StoredFile) -> Sequence[int]:
-    """The stored files that a list of images names."""
+    """Returns the stored files that a list of images names."""
     ids: Sequence[int] = file.detected.get("files", ())
     return ids
 
@@ -64,7 +64,7 @@ def is_image(file: StoredFile) -> bool:
 
 
 def image_row(file: StoredFile) -> dict[str, Any]:
-    """An image as an item's input; `ctx.file` finds its bytes."""
+    """Returns an image as an item's input; `ctx.file` finds its bytes."""
     return {
         "file_id": file.id,
         "name": file.name,

@@ -1,4 +1,4 @@
-"""Filters of items as people write them, and as exports and operations keep them."""
+"""Filters of items as people write them, and as exports and operations store them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_FILTER = ItemFilter()
 
 
 def statuses_of(text: str) -> tuple[ItemStatus, ...]:
-    """`ERROR,not-found` as statuses."""
+    """Parses statuses such as `ERROR,not-found`."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     names = {word: word.upper().replace("-", "_") for word in words}
     for word, name in names.items():
@@ -37,7 +37,7 @@ def rulings_of(text: str) -> tuple[RulingKind, ...]:
 
 
 def in_utc(value: datetime | None) -> datetime | None:
-    """A time without a zone is UTC."""
+    """Returns the time in UTC; a time without a zone is taken as UTC."""
     if value is None or value.tzinfo is None:
         return value and value.replace(tzinfo=UTC)
     try:
@@ -47,7 +47,7 @@ def in_utc(value: datetime | None) -> datetime | None:
 
 
 def stored_filter(filter: ItemFilter, values: Sequence[Value]) -> dict[str, Any]:
-    """What a filter says besides statuses, as JSON."""
+    """Returns what a filter says besides statuses, as JSON."""
     return {
         "code": filter.code,
         "since": None if filter.since is None else filter.since.isoformat(),

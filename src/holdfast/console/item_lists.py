@@ -30,7 +30,7 @@ _TEXT = re.compile(r'"((?:[^"\\]|\\[\s\S])*)(?:"\s*(:)?|\\?\Z)')
 
 @dataclass(frozen=True, slots=True)
 class PendingScope:
-    """Whose pending items: of one owner or all owners (None), of a pipeline, of a job."""
+    """Which pending items are meant: of one owner or all owners (None), of a pipeline, of a job."""
 
     owner: str | None
     pipeline: str | None = None
@@ -43,7 +43,7 @@ class ItemLists:
         self._clock = clock
         self._metrics = metrics
         self._log = log
-        self._counts: dict[PendingScope, tuple[float, int]] = {}  # read at, count
+        self._counts: dict[PendingScope, tuple[float, int]] = {}  # when it was read, and the count
 
     async def page(
         self,
@@ -63,7 +63,7 @@ class ItemLists:
     async def pending(
         self, scope: PendingScope, filter: ItemFilter, position: Position | None, limit: int
     ) -> ItemPage:
-        """The longest waiting first."""
+        """Lists pending items, the longest waiting first."""
         items = self._console.items
         async with self._timed("pending", position):
             if scope.job_id is None:
@@ -72,7 +72,7 @@ class ItemLists:
             return await items.page(job, filter, position, limit)
 
     async def pending_count(self, scope: PendingScope) -> int:
-        """Shared by all pages that show it: read at most twice a minute."""
+        """Counts pending items, at most twice a minute; all pages that show the count share it."""
         now = self._clock.monotonic()
         known = self._counts.get(scope)
         if known is not None and now < known[0] + _COUNT_SECONDS:
@@ -86,12 +86,12 @@ class ItemLists:
         return count
 
     async def measure_pending(self) -> None:
-        """For the metric, which has to be right without a visitor."""
+        """Updates the metric, which has to be right even if no one looks at the page."""
         self._metrics.pending_items.set(await self._console.items.pending_count(None, None, 0))
 
     @asynccontextmanager
     async def _timed(self, list_name: str, position: Any) -> AsyncIterator[None]:
-        """Measures how long a page takes, and logs it when it is slow."""
+        """Measures how long a page takes, and logs it if it is slow."""
         started = self._clock.monotonic()
         yield
         seconds = self._clock.monotonic() - started
@@ -101,7 +101,8 @@ class ItemLists:
 
 
 def summary(text: str) -> str:
-    """The first values of an input in one line; of a long input, only its beginning is used."""
+    """Returns the first values of an input in one line; of a long input, only its beginning is
+    used."""
     try:
         record = orjson.loads(text)
     except orjson.JSONDecodeError:

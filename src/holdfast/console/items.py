@@ -1,8 +1,8 @@
 """Pages of items by keyset: the same rows in the same order for grid, pending list and export.
 
 Without a filter, items come by seq. With statuses or dates, finished ones come first by
-(updated_at, seq), then open ones, the longest waiting first, as their ranges lie: by (since,
-range, seq). A position is plain JSON; an item that changes between two pages may come
+(updated_at, seq), then open ones, the longest waiting first, in the order of their ranges: by
+(since, range, seq). A position is plain JSON; an item that changes between two pages may come
 twice, and moves only forward.
 """
 
@@ -33,7 +33,7 @@ Position = dict[str, Any]
 
 
 class Sizes(NamedTuple):
-    """How much is read of an item: inputs are cut short there, larger results left out."""
+    """How much of an item is read: inputs are cut off there, larger results left out."""
 
     input_chars: int
     result_chars: int
@@ -61,7 +61,9 @@ class ItemView(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ItemFilter:
-    """Which items. Dates are of the last change, for untouched items of their ingest."""
+    """Which items are meant.
+
+    Dates are of the last change, or for untouched items of their ingest."""
 
     statuses: tuple[ItemStatus, ...] = ()
     code: str | None = None
@@ -75,7 +77,7 @@ class ItemFilter:
 
     @property
     def final(self) -> list[ItemStatus]:
-        """In one order, whatever order they were given in."""
+        """The finished statuses in a fixed order, whatever order they were given in."""
         return [status for status in ItemStatus if status in FINAL and self._wants(status)]
 
     @property
@@ -104,7 +106,7 @@ class _PageBuilder:
     """A page that is being read."""
 
     tx: Transaction
-    job: Job | None  # None: over all jobs
+    job: Job | None  # None: all jobs
     filter: ItemFilter
     limit: int
     sizes: Mapping[str, int]
@@ -127,7 +129,7 @@ class Items:
         limit: int,
         sizes: Sizes = IN_BRIEF,
     ) -> ItemPage:
-        """One job's items."""
+        """Returns a page of one job's items."""
         async with self._database.driver.reading() as tx:
             builder = self._builder(tx, job, filter, limit, sizes)
             phases = _phases(job, filter)
@@ -144,7 +146,7 @@ class Items:
     async def every(
         self, job: Job, filter: ItemFilter, size: int = 1000, sizes: Sizes = WHOLE
     ) -> AsyncGenerator[list[ItemView]]:
-        """All pages, for exports."""
+        """Yields all pages, for exports."""
         position: Position | None = None
         while True:
             page = await self.page(job, filter, position, size, sizes)
@@ -162,7 +164,7 @@ class Items:
         position: Position | None,
         limit: int,
     ) -> ItemPage:
-        """Open items over all jobs of one owner, or of all owners."""
+        """Lists open items over all jobs of one owner, or of all owners."""
         async with self._database.driver.reading() as tx:
             builder = self._builder(tx, None, filter, limit, IN_BRIEF)
             extra = {"any_pipeline": int(pipeline is None), "pipeline": pipeline or ""}
@@ -186,12 +188,12 @@ class Items:
         return item
 
     async def attempts(self, job_id: int, seq: int) -> list[dict[str, Any]]:
-        """The tries before the last, the oldest first."""
+        """Lists the tries before the last, the oldest first."""
         params = {"job_id": job_id, "seq": seq}
         return [fields_of(row) for row in await self._database.fetch("attempts_of_item", params)]
 
     async def normalized(self, job_id: int, seqs: Sequence[int]) -> dict[int, str]:
-        """The normalized rows of these items, where they have one that is not too large."""
+        """Returns the normalized rows of these items that have one that is not too large."""
         params = {"job_id": job_id, "seqs": list(seqs), "chars": _RESULT_CHARACTERS}
         rows = await self._database.fetch("normalized_of_items", params)
         return {row[0]: row[1] for row in rows}
@@ -223,7 +225,9 @@ def _phases(job: Job, filter: ItemFilter) -> list[str]:
 
 
 async def _ruled(builder: _PageBuilder, at: Position) -> Position | None:
-    """People decide about few items: the rest of the filter is applied to what was read."""
+    """Fills a page with items that people decided about.
+
+    There are few: the rest of the filter is applied after reading."""
     assert builder.job is not None
     job, after = {"job_id": builder.job.id}, at.get("seq", 0)
     leased = await builder.tx.fetch("leased_ranges", job)
@@ -258,7 +262,7 @@ async def _in_order(builder: _PageBuilder, at: Position, query: str) -> Position
 
 
 async def _by_status(builder: _PageBuilder, at: Position) -> Position | None:
-    """One seek for each status, merged: an index on (status, time) gives no order over two."""
+    """Merges one seek for each status: an index on (status, time) gives no order over two."""
     found: list[ItemView] = []
     for status in builder.filter.final:
         found += await _changed(builder, at, "page_by_status", {"status": status})
@@ -317,8 +321,10 @@ async def _open_of_job(builder: _PageBuilder, at: Position) -> Position | None:
 async def _open(
     builder: _PageBuilder, at: Position, query: str, extra: Mapping[str, Any]
 ) -> Position | None:
-    """Open items lie only in ranges, so the cost does not grow with what is finished. After many
-    ranges without any, the page ends early, with the place to continue from."""
+    """Fills a page with open items.
+
+    They lie only in ranges, so the cost does not grow with what is finished. After many ranges
+    without any, the page ends early, with the place to continue from."""
     filter = builder.filter
     start = at.get("at") or (filter.since or EARLIEST).isoformat()
     place = {"at": start, "range": at.get("range", 0), "seq": at.get("seq", 0)}
@@ -363,7 +369,7 @@ class _OpenRange(NamedTuple):
 
 
 def _wanted_leases(filter: ItemFilter) -> int:
-    """As the queries spell it: 0 any, 1 leased, 2 free."""
+    """Returns the filter as the queries spell it: 0 any, 1 leased, 2 free."""
     if len(filter.open) == 2:
         return 0
     return 1 if filter.open == [ItemStatus.PROCESSING] else 2
@@ -372,8 +378,8 @@ def _wanted_leases(filter: ItemFilter) -> int:
 def _groups(
     ranges: Sequence[_OpenRange], place: Position, limit: int
 ) -> Iterator[list[_OpenRange]]:
-    """Small ranges are read together, up to a page's size: one query for each of a hundred would
-    be slow. A large one, or one of which a part was shown before, is read by itself."""
+    """Groups small ranges to be read together, up to a page's size: one query for each of a hundred
+    would be slow. A large one, or one of which a part was shown before, is read by itself."""
     group: list[_OpenRange] = []
     for candidate in ranges:
         alone = candidate.size > limit or candidate.id == place["range"]
@@ -393,7 +399,8 @@ def _groups(
 async def _open_items(
     builder: _PageBuilder, group: Sequence[_OpenRange], place: Position
 ) -> list[tuple[_OpenRange, ItemView]]:
-    """In order; of a range that is read by itself only what the page can take, and one more."""
+    """Reads open items in order; of a range that is read by itself only what the page can take, and
+    one more."""
     rows: list[Values]
     if len(group) == 1:
         rows = [(group[0].id, *row) for row in await _rows_of_one(builder, group[0], place)]
@@ -439,7 +446,9 @@ def _open_item(
     attempts: int = 0,
     at: Any = None,
 ) -> ItemView:
-    """One of a fresh range has nothing but its input, and waits since its range does."""
+    """Returns an open item.
+
+    One of a fresh range has nothing but its input, and has waited since its range has."""
     status = ItemStatus.PROCESSING if open_range.leased == 1 else ItemStatus.PENDING
     worker = open_range.worker if open_range.leased == 1 else None
     since = parse_instant(at or open_range.since)
@@ -459,8 +468,9 @@ def _open_item(
 
 
 def _item(row: Values, job: Job, leased: Sequence[Row]) -> ItemView:
-    """An item without an outcome is PENDING; under a live lease PROCESSING; in a cancelled job
-    SKIPPED."""
+    """Returns an item.
+
+    Without an outcome it is PENDING; under a live lease PROCESSING; in a cancelled job SKIPPED."""
     seq, text, status, result, code, message, tries, attempts, at, range_id = row
     worker = None
     if status in (None, ItemStatus.PENDING):
@@ -487,7 +497,7 @@ def _item(row: Values, job: Job, leased: Sequence[Row]) -> ItemView:
 def holder_of(
     seq: int, status: str | None, range_id: int | None, leased: Sequence[Row]
 ) -> str | None:
-    """Who holds the open item's range now."""
+    """Returns which worker holds the open item's range now."""
     for leased_id, lo, hi, again, worker in leased:
         if leased_id == range_id if again else status is None and lo <= seq <= hi:
             return str(worker)

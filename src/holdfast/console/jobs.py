@@ -59,7 +59,7 @@ class JobReads:
         states: Sequence[str] = (),
         pipelines: Sequence[str] = (),
     ) -> list[CountedJob]:
-        """The newest first."""
+        """Lists jobs, the newest first."""
         params = {
             "limit": limit,
             "before": before or LAST_ID,
@@ -76,36 +76,36 @@ class JobReads:
         return await self.counted([job_of(row) for row in rows])
 
     async def live(self, seconds: float) -> list[Job]:
-        """Jobs that run or wait, and those that changed within the last `seconds`."""
+        """Lists jobs that run or wait, and those that changed within the last `seconds`."""
         rows = await self._database.fetch("live_jobs", {"seconds": seconds})
         return [job_of(row) for row in rows]
 
     async def counted(self, jobs: Sequence[Job]) -> list[CountedJob]:
-        """The jobs with their counters, in one query for all."""
+        """Returns the jobs with their counters, in one query for all."""
         ids = {"job_ids": [job.id for job in jobs]}
         rows = {row["job_id"]: row for row in await self._database.fetch("counters_of_jobs", ids)}
         return [_counted(job, rows.get(job.id)) for job in jobs]
 
     async def of_items(self, job_ids: Sequence[int]) -> dict[int, JobOfItems]:
-        """What a list of items shows of their jobs."""
+        """Returns what a list of items shows of their jobs."""
         rows = await self._database.fetch("jobs_of_items", {"job_ids": list(job_ids)})
         return {row[0]: JobOfItems(*list(row)[1:]) for row in rows}
 
     async def heartbeat(self, job_id: int) -> datetime | None:
-        """When something of the job was last ingested or settled."""
+        """Returns when an item of the job was last ingested or settled."""
         return parse_instant((await self._database.fetch("heartbeat", {"job_id": job_id}))[0][0])
 
     async def errors_by_code(self, job_id: int) -> list[CodeGroup]:
         return await errors_by_code(self._database, job_id)
 
     async def decisions(self, job_id: int, limit: int) -> list[dict[str, Any]]:
-        """What the adaptive controllers decided, the newest first."""
+        """Lists what the adaptive controllers decided, the newest first."""
         params = {"job_id": job_id, "limit": limit}
         return [fields_of(row) for row in await self._database.fetch("decisions_of_job", params)]
 
 
 def states_of(text: str) -> list[str]:
-    """The states in a text such as RUNNING,IDLE, which is not stored."""
+    """Parses states such as RUNNING,IDLE; IDLE is not stored."""
     states = [word for word in (each.strip() for each in text.upper().split(",")) if word]
     known = [*JobState, IDLE]
     unknown = [word for word in states if word not in known]

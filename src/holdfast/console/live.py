@@ -25,7 +25,7 @@ _RATED_JOBS = 1000
 
 
 class Rates:
-    """Items per second of each job, from whatever was read of its counters in this process."""
+    """Items per second of each job, from the counters that were read in this process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -46,8 +46,9 @@ class Rates:
             readings.popleft()
 
     def per_second(self, counted: CountedJob) -> float | None:
-        """Recently, if the job was read before; else since it started. None if it is not
-        running."""
+        """Returns the rate: recent, if the job was read before; else since it started.
+
+        None if it is not running."""
         if counted.job.state is not JobState.RUNNING:
             return None
         readings = self._readings.get(counted.job.id)
@@ -60,7 +61,7 @@ class Rates:
         return counted.counters.finished / seconds if seconds > 0 else None
 
     def seconds_left(self, counted: CountedJob) -> float | None:
-        """None before all records are known."""
+        """Estimates the time left; None until all records are known."""
         rate = self.per_second(counted)
         if not rate or counted.job.discovered_at is None:
             return None
@@ -93,7 +94,7 @@ class Feed:
         self.points: deque[Point] = deque(maxlen=_POINTS)
 
     async def read(self) -> None:
-        """One tick; without listeners, only every few seconds."""
+        """Reads once; without listeners, only every few seconds."""
         now = self._clock.monotonic()
         interval = _TICK_SECONDS if self._listeners else _IDLE_TICK_SECONDS
         if now < self._read_at + interval * 0.9:
@@ -114,7 +115,8 @@ class Feed:
             listener.set()
 
     def require_room(self, name: str) -> None:
-        """One user cannot use up all connections."""
+        """Refuses another live page if the user has too many: one user cannot use up all
+        connections."""
         names = [*self._listeners.values()]
         if len(names) >= _MOST_LISTENERS or names.count(name) >= _MOST_PER_PERSON:
             raise Throttled("too many live pages are open", 30, "Reload the page instead.")
@@ -122,7 +124,7 @@ class Feed:
     async def listen(
         self, name: str, scope: str | None, job_id: int | None
     ) -> AsyncGenerator[list[CountedJob]]:
-        """The live jobs in scope, once at the start and after each reading."""
+        """Yields the live jobs in scope, once at the start and after each reading."""
         woken = asyncio.Event()
         self._listeners[woken] = name
         try:

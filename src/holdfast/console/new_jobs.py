@@ -50,10 +50,10 @@ class FileChoice:
 
     file_ids: Sequence[int] = ()  # one table, or images
     received: Received | None = None  # a file that came with the request
-    path: str | None = None  # of a file on the server
+    path: str | None = None  # a path on the server
     bucket_key: str | None = None  # in a bucket that is open to the API: BUCKET/KEY
     table: Mapping[str, Any] = field(default_factory=dict)  # how to read the file
-    columns: Mapping[str, str] = field(default_factory=dict)  # of the file -> fields
+    columns: Mapping[str, str] = field(default_factory=dict)  # columns of the file -> fields
     columns_are_confirmed: bool = False  # otherwise other columns are matched by name
 
     @property
@@ -83,8 +83,9 @@ class NewJobs:
 
     @property
     def startable(self) -> list[Pipeline]:
-        """Those that a person can start a job of. The others plan their jobs themselves, or take
-        records from queues."""
+        """The pipelines of which a person can start a job.
+
+        The others plan their jobs themselves, or take records from queues."""
         return [
             pipeline
             for pipeline in self.pipelines.values()
@@ -92,8 +93,9 @@ class NewJobs:
         ]
 
     async def require_capacity(self, person: Person | None) -> None:
-        """The one place where new work is refused: while too much is waiting, or if the person
-        has too many jobs."""
+        """Refuses new work while too much is waiting, or if the person has too many jobs.
+
+        No other place does."""
         if person is not None:
             await self.console.quotas.require(person.name, jobs=1)
         seconds = await self.backpressure.wait_seconds()
@@ -101,7 +103,7 @@ class NewJobs:
             raise Throttled("too many items are waiting already", seconds, "Try again later.")
 
     async def start(self, request: JobRequest, person: Person, choice: FileChoice = NO_FILE) -> int:
-        """Returns the id of the job. Without a file, its pipeline discovers its records."""
+        """Starts a job; returns its id. Without a file, its pipeline discovers its records."""
         refuse_by_hand(request.pipeline)
         control = Control(self.console.store, person.name, self.log)
         if request.take_over and not person.is_admin:
@@ -120,7 +122,7 @@ class NewJobs:
             return await control.start(replace(request, file=over))
 
     async def standing_job(self, pipeline: str, person: Person) -> int | None:
-        """The person's own, if there is one."""
+        """Returns the person's own standing job, if there is one."""
         try:
             return await self.console.store.additions.standing_job(pipeline, person.name)
         except NotThere:
@@ -135,7 +137,7 @@ class NewJobs:
     async def dry_run(
         self, request: JobRequest, person: Person, choice: FileChoice
     ) -> list[tuple[dict[str, Any], Outcome]]:
-        """The first rows with their outcomes; nothing is kept."""
+        """Returns the first rows with their outcomes; nothing is stored."""
         pipeline = request.pipeline
         refuse_by_hand(pipeline)
         rows, of_images = await self._first_rows(choice, person)
@@ -169,7 +171,7 @@ class NewJobs:
     async def _stored_files(
         self, library: FileLibrary, choice: FileChoice, person: Person
     ) -> Sequence[int]:
-        """Those that a request names; one that is elsewhere is stored now."""
+        """Returns the stored files that a request names; one that is elsewhere is stored now."""
         await self.flags.require(Flag.INGEST)
         table, name = choice.table, person.name
         if choice.received is not None:
@@ -181,7 +183,7 @@ class NewJobs:
 
     @asynccontextmanager
     async def fetched(self, choice: FileChoice, owner: str) -> AsyncIterator[Received | None]:
-        """A copy of the file that a request names on the server or in a bucket."""
+        """Provides a copy of the file that a request names on the server or in a bucket."""
         if choice.path is not None:
             async with self.library.fetched_path(choice.path) as received:
                 yield received
@@ -194,7 +196,7 @@ class NewJobs:
     async def _first_rows(
         self, choice: FileChoice, person: Person
     ) -> tuple[list[dict[str, Any]], bool]:
-        """And whether they are images."""
+        """Returns the first rows, and whether they are images."""
         ids = list(choice.file_ids)[:_DRY_RUN_ROWS]
         if not ids:
             raise UserError("a dry run needs a file")
@@ -207,7 +209,7 @@ class NewJobs:
 
 
 def job_file(file: StoredFile, table: Mapping[str, Any], drafts: Sequence[int] = ()) -> JobFile:
-    """A stored file as the input of a job."""
+    """Returns a stored file as the input of a job."""
     return JobFile(
         job_name(file),
         file.key,
@@ -221,7 +223,7 @@ def job_file(file: StoredFile, table: Mapping[str, Any], drafts: Sequence[int] =
 
 
 def refuse_in_standing(request: JobRequest, choice: FileChoice) -> None:
-    """What would be ignored."""
+    """Refuses options that a standing job would ignore."""
     if choice.is_given:
         raise UserError(
             "a standing job is opened without a file", "Open it first, then add records to it."

@@ -1,4 +1,4 @@
-"""Numbers used once: what was signed cannot be sent a second time."""
+"""Remembers numbers used once: a signed request cannot be sent a second time."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ class Nonces:
 
     @verb
     async def use_nonce(self, tx: Transaction, scope: str, nonce: str) -> bool:
-        """False where it was used before."""
+        """Notes the number; returns False if it was used before."""
         return bool(await tx.take("use_nonce", {"scope": scope, "nonce": nonce}))

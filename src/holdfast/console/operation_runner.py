@@ -30,11 +30,11 @@ from holdfast.rulings import RulingKind
 from holdfast.store.chunks import EARLIEST, LATEST, FinishedItems, FreeRanges, NamedItems
 from holdfast.store.reprocess import Candidate, Fits
 
-#: What a filter says of items besides their statuses.
+#: Conditions of a filter besides the items' statuses.
 NARROWING = ("code", "since", "until", "values", "rulings")
 _LONGEST_WAIT_SECONDS = 30.0
 _CHUNK = 500
-_DECISIONS = 50  # written in one transaction
+_DECISIONS = 50  # how many are written in one transaction
 _AT_ONCE = 20
 
 
@@ -57,7 +57,7 @@ class OperationRunner:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def stop(self) -> None:
-        """What is under way ends with its step."""
+        """Ends running operations after their current step."""
         self._stopped.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -107,7 +107,7 @@ class OperationRunner:
             try:
                 hold = await self._one_job(hold, job_id, number)
             except UserError as error:
-                # A job that no longer allows it does not keep the operation from the others.
+                # A job that no longer allows it does not keep the operation from the other jobs.
                 if len(hold.operation.job_ids) == 1:
                     raise
                 number_of = hold.operation.id
@@ -167,7 +167,7 @@ class OperationRunner:
     async def _reprocess(self, hold: Hold, job_id: int, number: int) -> Hold:
         job = await self._store.reads.job(job_id)
         fits = self._fitting(self._pipelines.get(job.pipeline), hold.operation.target)
-        # Without what finished since the operation was requested, or it would never end.
+        # Items that finished since the operation was requested are left out, or it would never end.
         filter = filter_of(hold.operation.target)
         begun = hold.operation.begun_at
         filter = replace(filter, until=min(begun, filter.until or begun))
@@ -182,7 +182,7 @@ class OperationRunner:
         return await self._every_chunk(hold, job, number, by_status, filter, step)
 
     async def _decide(self, hold: Hold, job_id: int, number: int) -> Hold:
-        """What the pipeline proposes for the criteria, chunk by chunk."""
+        """Writes what the pipeline proposes for the criteria, chunk by chunk."""
         stored = await self._store.reads.job(job_id)
         pipeline = self._pipelines[stored.pipeline]
         job = with_defaults(pipeline, stored)
@@ -235,7 +235,8 @@ class OperationRunner:
         return Chunk(items, {}, {"job": number, **end})
 
     def _fitting(self, pipeline: Pipeline | None, target: Mapping[str, Any]) -> Fits:
-        """Permanent errors and exhausted attempts are left alone, unless requested."""
+        """Returns which items fit: permanent errors and exhausted attempts are left out, unless
+        requested."""
         permanent = permanent_codes(pipeline)
         retry = self._retry if pipeline is None else policy_of(pipeline, self._retry)
 

@@ -49,9 +49,9 @@ class Operation:
     state: str  # QUEUED, RUNNING, DONE, FAILED, CANCELLED
     expected_count: int
     done_count: int
-    left_count: int  # looked at and not changed
+    left_count: int  # looked at but not changed
     position: Mapping[str, Any] | None
-    result: tuple[int, ...]  # ids of what it made
+    result: tuple[int, ...]  # ids of what it created
     error: str | None
     begun_at: datetime  # items that finished later are not reprocessed
     created_at: datetime | None
@@ -63,8 +63,8 @@ Following = TypeVar("Following", FinishedItems, FreeRanges)
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[Following]):
-    """Items that one step of an operation changes, and where the operation continues: at `position`
-    while more of the same follow, else at `end`."""
+    """The items that one step of an operation changes, and where the operation continues: at
+    `position` while more of the same follow, else at `end`."""
 
     items: NamedItems | Following
     position: Mapping[str, Any]
@@ -76,7 +76,7 @@ class Chunk(Generic[Following]):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An operation, and who carries it out."""
+    """An operation, and which process carries it out."""
 
     operation: Operation
     worker: str
@@ -137,7 +137,7 @@ class Operations:
 
     @verb("cancel_operation")
     async def cancel(self, tx: Transaction, operation_id: int, actor: str) -> None:
-        """What it did stays done."""
+        """Cancels the operation; what it did stays done."""
         if not await tx.take("cancel_operation", {"id": operation_id}):
             raise UnfitState(f"operation {operation_id} has already ended")
         await add_audit(tx, actor, "operation.cancelled", None, str(operation_id))
@@ -155,15 +155,16 @@ class Operations:
 
     @verb("note_operation")
     async def note(self, tx: Transaction, hold: Hold, position: Mapping[str, Any]) -> Hold:
-        """A step that was done elsewhere: one job cancelled."""
+        """Notes a step that was done elsewhere: one job cancelled."""
         return await _step(tx, hold, position, 1, 0, hold.operation.result)
 
     @verb("export_step")
     async def export(
         self, tx: Transaction, hold: Hold, position: Mapping[str, Any], new: NewExport
     ) -> Hold:
-        """Asks for one export. When the operation began, those of others that wait were not there
-        to be counted."""
+        """Requests one export.
+
+        Other operations' waiting exports were not there to be counted when this one began."""
         await require_room(tx, self._limits, new.owner_id, exports=1, bytes=1)
         made = await insert_export(tx, new)
         return await _step(tx, hold, position, 1, 0, (*hold.operation.result, made))
@@ -198,7 +199,7 @@ class Operations:
         position: Mapping[str, Any],
         hook: Hook | None,
     ) -> Hold:
-        """Writes decisions about items that nobody has decided about."""
+        """Writes decisions about items that no one has decided about."""
         operation = hold.operation
         reason = str(operation.target.get("reason") or "")
         done = 0
@@ -207,7 +208,7 @@ class Operations:
         return await _step(tx, hold, position, done, len(proposals) - done, operation.result)
 
     async def count(self, job_id: int, status: ItemStatus, filter: ItemFilter) -> int:
-        """How many match, exactly up to a hundred thousand."""
+        """Counts how many match, exactly up to a hundred thousand."""
         params = {
             "job_id": job_id,
             "status": status,

@@ -1,4 +1,4 @@
-"""What people change about their own account: password and tokens."""
+"""Changes that people make to their own account: password and tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OwnAccount:
     person: Person
 
     async def set_password(self, current: str | None, password: str, ip: str | None) -> None:
-        """Ends the person's other sessions."""
+        """Sets the password; ends the person's other sessions."""
         check_password(password, self.person.name)
         name = self.person.name
         if (await self.console.people.user(name)).has_password:
@@ -38,7 +38,7 @@ class OwnAccount:
         return await self.accounts.make_token(owner, name, seconds, owner, self.person.token)
 
     async def revoke_token(self, token_id: int) -> None:
-        """Your own; an admin can revoke any."""
+        """Revokes a token of the person's own; an admin can revoke any."""
         people = self.console.people
         tokens = await people.tokens(None if self.person.is_admin else self.person.name)
         if token_id not in {token.id for token in tokens}:

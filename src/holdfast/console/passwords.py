@@ -1,8 +1,8 @@
-"""What is accepted as a password: long enough, and not a common one.
+"""Decides what is accepted as a password: long enough, and not a common one.
 
-The list is made of what guesses begin with: well-known passwords, names, words, keyboard rows and
-years, put together as people put them together. It is checked without case and with the usual
-digits for letters, so that `P4ssw0rd2024!` counts as `password2024`.
+The list consists of what guesses begin with: well-known passwords, names, words, keyboard rows and
+years, combined as people combine them. It is checked without case and with the usual digits for
+letters, so that `P4ssw0rd2024!` counts as `password2024`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def is_common(password: str, user_name: str = "") -> bool:
 
 
 def _is_run(text: str) -> bool:
-    """`123456789012`, `abcdefghijkl`, or a short piece again and again."""
+    """Whether it is a run such as `123456789012` or `abcdefghijkl`, or a short piece again and
+    again."""
     steps = {ord(after) - ord(before) for before, after in pairwise(text)}
     if steps <= {1, -9} or steps <= {-1, 9}:
         return True
@@ -63,7 +64,8 @@ def _is_run(text: str) -> bool:
 
 
 def _is_made_of(text: str, words: frozenset[str] | set[str]) -> bool:
-    """Whether common words alone give it: one, or the same one again; `passwordpassword`."""
+    """Whether it consists of common words alone: one, or the same one again, such as
+    `passwordpassword`."""
     if text in words:
         return True
     for count in range(2, _MOST_WORDS + 1):

@@ -1,4 +1,4 @@
-"""Accounts, sessions, tokens, login links, and who tried to get in too often.
+"""Accounts, sessions, tokens, login links, and failed logins.
 
 Of credentials, only hashes are stored.
 """
@@ -17,8 +17,8 @@ from holdfast.store.driver import Row, Transaction
 from holdfast.store.rows import fields_of
 
 _SEEN_SECONDS = 60.0
-#: Failures that are free, and the longest block in seconds. A name alone is blocked late and
-#: shortly: otherwise anyone could lock its owner out.
+#: How many failures are free, and the longest block in seconds. A name alone is blocked late and
+#: briefly: otherwise anyone could lock its owner out.
 _IMPATIENCE = (5, 900.0)
 _PATIENCE = {"name": (20, 30.0)}
 
@@ -43,12 +43,12 @@ class TokenView(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Whom a session or a token belongs to."""
+    """The person to whom a session or a token belongs."""
 
     name: str
     role: str
     token_id: int | None = None
-    seconds_left: float | None = None  # of a token; None: no end
+    seconds_left: float | None = None  # of a token; None: it does not expire
 
 
 class People:
@@ -68,7 +68,7 @@ class People:
         return _user(rows[0])
 
     async def password_hash(self, name: str) -> str | None:
-        """None if no user of that name can log in with a password."""
+        """Returns the hash; None if no user of that name can log in with a password."""
         rows = await self._database.fetch("password_hash", {"name": name})
         if not rows or rows[0]["disabled"]:
             return None
@@ -96,9 +96,11 @@ class People:
         password_hash: str | None = None,
         keep_session: str = "",
     ) -> None:
-        """Changes what is given. The last admin stays one; a new password or a disabled account
-        ends the person's sessions, except the one that asked, and their login links; a new
-        password also revokes their tokens."""
+        """Changes what is given.
+
+        The last admin stays one; a new password or a disabled account ends the person's sessions,
+        except the one that asked, and their login links; a new password also revokes their
+        tokens."""
         params = {
             "name": name,
             "role": role,
@@ -134,7 +136,7 @@ class People:
         await add_audit(tx, user_name, "session.started", None, how, {"ip": ip})
 
     async def session(self, hash: str, idle_seconds: float) -> Known | None:
-        """None once it is over, or was left alone for too long."""
+        """Returns the session's person; None once it is over, or was unused for too long."""
         rows = await self._database.fetch("session", {"hash": hash, "idle": -idle_seconds})
         if not rows:
             return None
@@ -166,14 +168,14 @@ class People:
 
     @verb
     async def use_login_link(self, tx: Transaction, hash: str) -> str | None:
-        """Whose link it was, once and in time."""
+        """Uses up a link; returns whose it was, once and in time."""
         rows = await tx.take("use_login_link", {"hash": hash})
         return str(rows[0][0]) if rows and rows[0][1] else None
 
     # Tokens.
 
     async def tokens(self, user_name: str | None = None) -> list[TokenView]:
-        """Of one person, or of all."""
+        """Lists the tokens of one person, or of all."""
         rows = await self._database.fetch("tokens", {"user_name": user_name})
         return [TokenView(**fields_of(row)) for row in rows]
 
@@ -228,7 +230,7 @@ class People:
     # Throttling.
 
     async def login_blocked(self, subjects: Sequence[str]) -> float:
-        """Seconds until any of them may try again; 0 if now."""
+        """Returns the seconds until any of them may try again; 0 if now."""
         rows = await self._database.fetch("login_block", {"subjects": list(subjects)})
         return max((float(row["seconds"]) for row in rows), default=0.0)
 
@@ -236,8 +238,10 @@ class People:
     async def fail_login(
         self, tx: Transaction, subjects: Sequence[str], name: str, ip: str | None, what: str
     ) -> None:
-        """A few failures are free; each further one blocks twice as long. What was typed as a name
-        is kept only where it is one: it may be a password in the wrong field."""
+        """Counts a failure.
+
+        A few are free; each further one blocks twice as long. What was typed as a name is stored
+        only if it is one: it may be a password in the wrong field."""
         for subject in sorted(subjects):
             rows = await tx.take("add_login_failure", {"subject": subject})
             free, longest = _PATIENCE.get(subject.partition(":")[0], _IMPATIENCE)
@@ -255,7 +259,7 @@ class People:
 
     @verb
     async def forget_expired(self, tx: Transaction) -> None:
-        """Sessions, links and failures whose time is over."""
+        """Removes expired sessions, links and failures."""
         await tx.run("forget_sessions", {})
         await tx.run("forget_login_links", {})
         await tx.run("forget_login_failures", {})

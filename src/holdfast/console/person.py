@@ -1,4 +1,4 @@
-"""The person who asks: their name, role, and what they may see and change."""
+"""The person who sends a request: their name, role, and what they may see and change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.errors import NotAllowed
 class Person:
     name: str
     role: Role
-    session: str | None = None  # None: authenticated with a token
+    session: str | None = None  # None: authenticated by a token
     token: Known | None = None
 
     @property

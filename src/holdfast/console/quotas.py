@@ -23,7 +23,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Of one owner: what they have, or what they may have."""
+    """Amounts of one owner: what they have, or what they may have."""
 
     files: int = 10_000
     bytes: int = setting(
@@ -43,8 +43,8 @@ class Amounts:
     )
     items: int = setting(
         100_000_000,
-        "Maximum number of open items per owner, counted when a job is made over HTTP or by an"
-        " adapter, or its maximum is raised over HTTP: it takes in no more than what is left; and"
+        "Maximum number of open items per owner, counted when a job is started over HTTP or by"
+        " an adapter, or its maximum is raised over HTTP: it gets no more than what is left; and"
         " when records are added over HTTP.",
         0,
         10**12,
@@ -79,13 +79,14 @@ class Quotas:
         return _amounts((await self._database.fetch("usage", {"owner": owner}))[0])
 
     async def require(self, owner: str, **more: int) -> None:
-        """Refuses what would go beyond the limits. For what is expensive to make first: it is
-        counted again, exactly, in the transaction that keeps it."""
+        """Refuses what would go beyond the limits, before something expensive is created: it is
+        counted again, exactly, in the transaction that stores it."""
         self.limits.refuse_beyond(await self.used(owner), more)
 
 
 async def require_room(tx: Transaction, limits: Amounts, owner: str, **more: int) -> None:
-    """The same within the transaction that adds it; one at a time for each owner."""
+    """Refuses what would go beyond the limits, within the transaction that adds it and for one
+    request of an owner at a time."""
     if limits is NO_LIMITS:
         return
     await require_owner(tx, owner)

@@ -1,4 +1,4 @@
-"""Where a job's open items are, who works on them and what they wait for."""
+"""Shows where a job's open items are, which workers process them and what they wait for."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class RangeReads:
         return DueView(due["available_at"], due["waiting_for"], bool(due["due"]))
 
     async def latest_retry(self, job_id: int) -> str | None:
-        """The error of the item that was last put off."""
+        """Returns the error of the item that was last put off."""
         rows = await self._database.fetch("latest_retry", {"job_id": job_id})
         return f"{rows[0]['error_code']}: {rows[0]['error_message']}" if rows else None
 
     async def lease_holders(self, job_id: int) -> list[str]:
-        """The workers that hold ranges of the job."""
+        """Returns the workers that hold ranges of the job."""
         return [row[0] for row in await self._database.fetch("lease_holders", {"job_id": job_id})]
 
 

@@ -1,5 +1,7 @@
-"""Rulings: decisions of people about items, with their history. They are never overwritten: each
-is a row of its own with the next version, and the last counts unless it revokes."""
+"""Rulings: decisions of people about items, with their history.
+
+They are never overwritten: each is a row of its own with the next version, and the last one counts
+unless it revokes."""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from holdfast.store.instants import parse_instant
 
 _MOST_BYTES = 100_000
 
-#: A pipeline's own judgement: the changes, or None for the usual ones.
+#: A pipeline's own judgement: returns the changes, or None for the usual ones.
 Hook = Callable[[Transaction, Ruled], Awaitable[Mapping[str, Any] | None]]
 
 
@@ -46,7 +48,7 @@ class Rulings:
         self._database = database
 
     async def history(self, job_id: int, seq: int) -> list[Ruling]:
-        """All decisions about an item, the oldest first."""
+        """Lists all decisions about an item, the oldest first."""
         params = {"job_id": job_id, "seq": seq}
         return [ruling_of(row) for row in await self._database.fetch("rulings_of_item", params)]
 
@@ -55,7 +57,7 @@ class Rulings:
         return bool(await self._database.fetch("job_has_rulings", {"job_id": job_id}))
 
     async def count(self, job_id: int, kinds: Sequence[str]) -> int:
-        """The items of a job about which such a decision counts."""
+        """Counts the items of a job about which such a decision counts."""
         params = {"job_id": job_id, "kinds": list(kinds)}
         return int((await self._database.fetch("count_ruled", params))[0][0])
 
@@ -63,7 +65,8 @@ class Rulings:
     async def rule(
         self, tx: Transaction, job: Job, seq: int, new: NewRuling, hook: Hook | None = None
     ) -> Ruling:
-        """Writes a decision with the pipeline's own rows, unless it did not know the last one."""
+        """Writes a decision with the pipeline's own rows, unless it was made without knowing the
+        last one."""
         item, history = await _item(tx, job, seq)
         if history and _is_same(history[-1], new):
             return history[-1]
@@ -75,8 +78,9 @@ class Rulings:
 async def rule_if_free(
     tx: Transaction, job: Job, proposal: Proposal, reason: str, author: str, hook: Hook | None
 ) -> bool:
-    """Writes a decision unless one counts already, or the pipeline refuses it. An edit leaves an
-    item to be decided about."""
+    """Writes a decision unless one counts already, or the pipeline refuses it.
+
+    An edit leaves an item to be decided about."""
     try:
         item, history = await _item(tx, job, proposal.seq)
         counts = counting(history)
@@ -91,8 +95,9 @@ async def rule_if_free(
 
 
 async def _item(tx: Transaction, job: Job, seq: int) -> tuple[Row, list[Ruling]]:
-    """The item and all decisions about it. A deletion of the job waits for this transaction, and
-    deletes what it writes."""
+    """Returns the item and all decisions about it.
+
+    A deletion of the job waits for this transaction, and deletes what it writes."""
     key = {"job_id": job.id, "seq": seq}
     jobs = await tx.fetch("share_job", {"job_id": job.id})
     items = await tx.fetch("item_to_rule", key)
@@ -102,7 +107,7 @@ async def _item(tx: Transaction, job: Job, seq: int) -> tuple[Row, list[Ruling]]
 
 
 def no_item(job: Job, seq: int, hint: str = "GET …/items lists them.") -> NotThere:
-    """The error about an item that never was, or that retention removed."""
+    """Returns the error about an item that never was, or that retention removed."""
     why = "; its older finished items were removed by retention" if job.removed else ""
     return NotThere(f"job {job.id} has no item {seq}{why}", hint)
 
@@ -112,7 +117,7 @@ async def _write(tx: Transaction, ruled: Ruled, new: NewRuling, hook: Hook | Non
     ruling = Ruling(new.version + 1, new.kind, new.value, changes, new.reason, new.author)
     key = {"job_id": ruled.job.id, "seq": ruled.seq}
     if not await tx.take("add_ruling", {**key, **_columns(ruling)}):
-        raise Conflict("somebody else decided at the same time")
+        raise Conflict("another person decided at the same time")
     detail = {"seq": ruled.seq, "version": ruling.version, "reason": new.reason}
     action = f"ruling.{new.kind}"
     await add_audit(tx, new.author, action, ruled.job.id, str(ruled.seq), detail)
@@ -120,12 +125,14 @@ async def _write(tx: Transaction, ruled: Ruled, new: NewRuling, hook: Hook | Non
 
 
 def counting(history: Sequence[Ruling]) -> Ruling | None:
-    """The decision that counts."""
+    """Returns the decision that counts."""
     return history[-1] if history and history[-1].kind is not RulingKind.REVOKE else None
 
 
 async def rulings_of(tx: Transaction, job_id: int, seqs: list[int]) -> dict[int, Ruling]:
-    """The decisions that count about these items. Most jobs have none: that is asked first."""
+    """Returns the decisions that count about these items.
+
+    Most jobs have none, so that is checked first."""
     if not seqs or not await tx.fetch("job_has_rulings", {"job_id": job_id}):
         return {}
     rows = await tx.fetch("rulings_of_items", {"job_id": job_id, "seqs": seqs})
@@ -145,7 +152,7 @@ def ruling_of(row: Row) -> Ruling:
 
 
 def _is_same(latest: Ruling, new: NewRuling) -> bool:
-    """A decision that is sent again after a lost commit reply finds itself."""
+    """Whether the latest decision is this one, sent again after a lost commit reply."""
     sent = (new.version + 1, new.kind, new.value, new.reason, new.author)
     return sent == (latest.version, latest.kind, latest.value, latest.reason, latest.author)
 

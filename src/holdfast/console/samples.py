@@ -16,7 +16,7 @@ _FRESH_BUCKETS = 30
 class Sample(NamedTuple):
     """A job's counters at one moment."""
 
-    at: int  # seconds from 1970
+    at: int  # seconds since 1970
     accepted: int
     finished: int
     error: int
@@ -37,7 +37,7 @@ class SampleReads:
         self._database = database
 
     async def of_job(self, job_id: int) -> list[Sample]:
-        """From its beginning, thinned out to a few hundred points."""
+        """Returns samples from the job's beginning, thinned out to a few hundred points."""
         first, last = (await self._database.fetch("sampled_span", {"job_id": job_id}))[0]
         if first is None:
             return []
@@ -51,7 +51,8 @@ class SampleReads:
         return [Sample(row[0] * BUCKET_SECONDS, *row[1:]) for row in rows]
 
     async def of_jobs(self, scope: str | None, seconds: float) -> tuple[int, list[Step]]:
-        """Seconds of a step, and the steps of an owner's jobs together, or of all jobs."""
+        """Returns the seconds of a step, and the steps of an owner's jobs together, or of all
+        jobs."""
         buckets = int(seconds // BUCKET_SECONDS)
         step = _step(buckets)
         since = await current_bucket(self._database) - buckets
@@ -60,7 +61,7 @@ class SampleReads:
         return step * BUCKET_SECONDS, [Step(row[0] * BUCKET_SECONDS, *row[1:]) for row in rows]
 
     async def latest_errors(self, job_ids: Sequence[int], seconds: float) -> dict[str, int]:
-        """Code -> how many of the jobs' items recently ended with it."""
+        """Returns how many of the jobs' items recently ended with each error code."""
         params = {"job_ids": list(job_ids), "seconds": seconds}
         rows = await self._database.fetch("latest_errors", params)
         return {row[0] or "UNKNOWN_ERROR": row[1] for row in rows}

@@ -28,7 +28,7 @@ class ScheduleRequest:
 async def set_schedule(
     store: Store, pipeline: Pipeline, request: ScheduleRequest, actor: str, clock: Clock
 ) -> datetime:
-    """Returns when it starts its first job, if a worker for the pipeline is running."""
+    """Sets a schedule; returns when it first starts a job, if a worker has the pipeline."""
     name = request.name
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UserError("the schedule needs a name", "For example: nightly.")
@@ -46,7 +46,7 @@ async def set_schedule(
 
 
 async def remove_schedule(store: Store, name: str, actor: str) -> None:
-    """The jobs that it started stay."""
+    """Removes a schedule; the jobs that it started remain."""
     if not await store.schedules.remove_schedule(name, actor):
         raise NotThere(
             f"there is no schedule {name!r}",

@@ -20,7 +20,7 @@ _RECOVERY_BYTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """Shown once."""
+    """A new second factor, shown once."""
 
     secret: str
     address: str
@@ -33,12 +33,14 @@ class SecondFactors:
         self._clock = clock
 
     async def is_needed(self, user_name: str) -> bool:
-        """Whether the person has confirmed one."""
+        """Whether the person has confirmed a second factor."""
         return bool(await self._database.fetch("second_factor_on", {"user_name": user_name}))
 
     async def enrol(self, user_name: str) -> Enrolment:
-        """A new secret. It counts once a code of it was given, so that users do not lock themselves
-        out with an app that did not take it."""
+        """Returns a new secret.
+
+        It counts once a code of it was entered, so that users do not lock themselves out with an
+        app that did not store it."""
         secret = totp.new_secret()
         codes = [secrets.token_hex(_RECOVERY_BYTES) for _ in range(_RECOVERY_CODES)]
         await self._begin_second_factor(user_name, secret, codes)
@@ -52,7 +54,7 @@ class SecondFactors:
         return step is not None and await self._confirm_second_factor(user_name, step)
 
     async def accept(self, user_name: str, code: str) -> bool:
-        """A code of the app, each once, or a recovery code, each once."""
+        """Accepts a code of the app or a recovery code, each once."""
         rows = await self._database.fetch("second_factor", {"user_name": user_name})
         if not rows:
             return False
@@ -90,7 +92,7 @@ class SecondFactors:
 
     @verb
     async def _use_code(self, tx: Transaction, user_name: str, step: int) -> bool:
-        """Of two that come with the same code, one gets in."""
+        """Uses up a code: if two requests use the same one, only one succeeds."""
         return bool(await tx.take("use_code", {"user_name": user_name, "step": step}))
 
     @verb
@@ -102,5 +104,5 @@ class SecondFactors:
 
 
 def _hashed(code: str) -> str:
-    """Enough for codes of 80 random bits."""
+    """Hashes a code; SHA-256 is enough for 80 random bits."""
     return hashlib.sha256(code.strip().lower().encode()).hexdigest()

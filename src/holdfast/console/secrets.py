@@ -1,4 +1,4 @@
-"""Secrets that the server signs with. The first process that needs one makes it."""
+"""Secrets that the server signs with. The first process that needs one creates it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Secrets:
         self._database = database
 
     async def secret(self, name: str, fresh: str) -> str:
-        """The secret of that name; `fresh` becomes it where there is none."""
+        """Returns the secret of that name; `fresh` becomes it if there is none."""
         rows = await self._database.fetch("secret", {"name": name})
         if not rows:
             await self._add_secret(name, fresh)

@@ -12,12 +12,12 @@ from urllib.parse import quote
 _STEP_SECONDS = 30
 _DIGITS = 6
 _SECRET_BYTES = 20
-#: A phone's clock may be a step off, and a code is typed late.
+#: A phone's clock may be a step off, and a code may be typed late.
 _DRIFT = (0, -1, 1)
 
 
 def new_secret() -> str:
-    """In the letters that authenticator apps take."""
+    """Returns a secret in the letters that authenticator apps accept."""
     return base64.b32encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
@@ -34,7 +34,7 @@ def code_at(secret: str, step: int, digits: int = _DIGITS) -> str:
 
 
 def fitting_step(secret: str, code: str, now: datetime) -> int | None:
-    """The step whose code it is. All steps are compared, each in constant time."""
+    """Returns the step whose code it is. All steps are compared, each in constant time."""
     given = code.replace(" ", "").encode()
     here = step_at(now)
     fitting = None
@@ -45,7 +45,7 @@ def fitting_step(secret: str, code: str, now: datetime) -> int | None:
 
 
 def address(secret: str, user_name: str) -> str:
-    """What an app reads from a QR code, or opens."""
+    """Returns the address that an app reads from a QR code, or opens."""
     name = quote(f"Holdfast:{user_name}", safe="")
     return (
         f"otpauth://totp/{name}?secret={secret}&issuer=Holdfast&algorithm=SHA1&digits=6&period=30"

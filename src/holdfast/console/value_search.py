@@ -1,5 +1,7 @@
-"""Items by what a column holds. No index knows that, so a page looks through a bounded number of
-rows and says where to continue; it never looks through them all."""
+"""Searches items by what a column contains.
+
+No index covers that, so a page looks through a bounded number of rows and says where to continue;
+it never looks through them all."""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from holdfast.errors import UserError
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
 
-_ROWS = 500  # that are read together
+_ROWS = 500  # how many are read together
 MOST_ROWS = 10_000
 _MOST_CHARACTERS = 16_000_000
 _MOST_VALUES = 10
@@ -27,7 +29,7 @@ _SIZES = Sizes(100_000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a column is to hold, whole and whatever the case; `*` matches anything."""
+    """The whole value that a column has to contain, ignoring case; `*` matches anything."""
 
     column: str
     pattern: str
@@ -53,17 +55,19 @@ class Value:
 class Searched(NamedTuple):
     items: list[ItemView]
     next: Position | None
-    looked: int  # the number of rows examined
+    looked: int  # how many rows were examined
 
 
 def searchable_columns(job: Job, pipeline: Pipeline | None) -> list[str]:
-    """What the pipeline declares: its results' columns and its rows' fields."""
+    """Returns what the pipeline declares: its results' columns and its rows' fields."""
     inputs = pipeline.inputs if pipeline else ()
     return list(dict.fromkeys([*job.columns, *inputs]))
 
 
 def value_named(name: str, pattern: str, job: Job, columns: Sequence[str]) -> Value:
-    """A job without declared columns has whatever its results have."""
+    """Returns the value to search for.
+
+    A job without declared columns has whatever its results have."""
     if name in columns or not job.columns:
         return Value(name, pattern)
     alike = [column for column in columns if column.casefold() == name.casefold()]
@@ -75,7 +79,7 @@ def value_named(name: str, pattern: str, job: Job, columns: Sequence[str]) -> Va
 
 
 def column_and_pattern(text: str) -> tuple[str, str] | None:
-    """From `brand:acme`; a name can be in quotes: `"a: b":acme`."""
+    """Splits `brand:acme` into column and pattern; a name can be in quotes: `"a: b":acme`."""
     quoted = _QUOTED.fullmatch(text)
     if quoted:
         return quoted[1], quoted[2]
@@ -104,14 +108,14 @@ async def search(
     position: Position | None,
     limit: int,
 ) -> Searched:
-    """The next items that the filter means and whose columns hold these values."""
+    """Returns the next items that match the filter and whose columns contain these values."""
     matches: list[ItemView] = []
     looked = characters = 0
     for _ in range(MOST_ROWS // _ROWS):
         page = await console.items.page(job, filter, position, _ROWS, _SIZES)
         fitting = await _fitting(console, job, page.items, values)
         if len(matches) + len(fitting) >= limit:
-            # Read again up to the last that is wanted: the next page begins right behind it.
+            # Read again up to the last match that fits: the next page begins right after it.
             last = fitting[limit - len(matches) - 1]
             page = await console.items.page(job, filter, position, last + 1, _SIZES)
             fitting = await _fitting(console, job, page.items, values)
@@ -125,7 +129,7 @@ async def search(
 
 
 def sifted_by(console: Console, job: Job, values: Sequence[Value]) -> Sift:
-    """For exports, which read all items anyway."""
+    """Returns a filter for exports, which read all items anyway."""
 
     async def sift(items: Sequence[ItemView]) -> list[ItemView]:
         return [items[place] for place in await _fitting(console, job, items, values)]
@@ -136,8 +140,10 @@ def sifted_by(console: Console, job: Job, values: Sequence[Value]) -> Sift:
 async def _fitting(
     console: Console, job: Job, items: Sequence[ItemView], values: Sequence[Value]
 ) -> list[int]:
-    """The places of those that fit. A result says it; where there is none, as after an error, the
-    normalized row, and before there is one, the row that came in."""
+    """Returns the positions of matching items.
+
+    The result decides; if there is none, as after an error, the normalized row, and before there is
+    one, the input."""
     results = [result_of(item) for item in items]
     lacking = [
         item.seq
@@ -156,7 +162,9 @@ async def _fitting(
 
 
 def _record(text: str | None) -> Mapping[str, Any]:
-    """Of a row that was too large only the head is here: it says nothing."""
+    """Returns the row's values.
+
+    Only the first part of an oversized row is loaded, so it never matches."""
     try:
         record = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""The one reason why a job is not moving, in the words of `holdfast show`."""
+"""Explains the one reason why a job is not moving, in the words of `holdfast show`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Reason:
 async def why_not_running(
     console: Console, job: Job, backfill_enabled: bool = True
 ) -> Reason | None:
-    """None when nothing is in the way: a worker will take the job, or nothing is left."""
+    """Returns the reason; None if nothing is in the way: a worker will take the job, or nothing is
+    left."""
     if job.state is JobState.DELETING:
         left = await console.store.deletion.left(job.id)
         return Reason("deleting", f"being deleted: about {left.items:,} of {left.of:,} items left")
@@ -74,8 +75,9 @@ async def _discovery(console: Console, job: Job) -> Reason | None:
 
 
 async def _waiting_streams(console: Console, job: Job, streams: list[StreamView]) -> Reason | None:
-    """What the stream waits for that is read next. A source that has nothing new holds nothing up
-    while items are open."""
+    """Returns what the stream that is read next waits for.
+
+    A source that has nothing new holds nothing up while items are open."""
     stream = min(streams, key=lambda waiting: (waiting.error is None, waiting.available_at))
     if stream.error is not None:
         return Reason("retry at", f"{stream.source}: {stream.error}", stream.available_at)
@@ -116,7 +118,8 @@ def _leased(holders: list[str]) -> Reason | None:
 
 
 def _run(job: Job) -> str:
-    """Only the command reads a file that is not in the file store."""
+    """Returns the command that continues: only a command reads a file that is not in the file
+    store."""
     return f"holdfast run PIPELINE.py {quote(str(job.reference))}"
 
 
@@ -134,7 +137,8 @@ async def _capped(console: Console, job: Job) -> Reason | None:
 
 
 async def why_item_waits(console: Console, job: Job, item: Mapping[str, Any]) -> Reason | None:
-    """Why one item is not being worked on now; None for one that is, or that is finished."""
+    """Returns why one item is not being processed now; None for one that is, or that is
+    finished."""
     if item["status"] not in (None, ItemStatus.PENDING) or job.state is JobState.CANCELLED:
         return None
     if item["range_id"] is not None:

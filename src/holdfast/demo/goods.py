@@ -22,7 +22,7 @@ LIST_SIZE = 1500
 
 
 def fate(text: str, below: int) -> int:
-    """A number from 0 that depends only on the text."""
+    """Returns a number from 0 that depends only on the text."""
     return zlib.crc32(text.encode()) % below
 
 
@@ -52,7 +52,7 @@ def shopping_list() -> Iterator[dict[str, object]]:
 
 
 def write_shopping_list(path: Path) -> None:
-    """Like a real spreadsheet: other headings, semicolons, leading zeros."""
+    """Writes a file like a real spreadsheet: other headings, semicolons, leading zeros."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=";")

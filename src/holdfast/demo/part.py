@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class Ask:
     """A GET request to a server of the demo."""
 
-    path: str  # below the extension's own: of /weather/stations/7, stations/7
+    path: str  # the path below the extension's own: of /weather/stations/7, stations/7
     query: Mapping[str, str]
     now: datetime
     uptime_seconds: float
-    url: str = ""  # the extension's own, as it was asked for: http://HOST:PORT/weather
+    url: str = ""  # the extension's own address, as requested: http://HOST:PORT/weather
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    body: Any  # text, or a value that becomes JSON
+    body: Any  # text, or a value that is sent as JSON
     status: int = 200
     content_type: str = "application/json"
     headers: Mapping[str, str] | None = None
@@ -41,8 +41,8 @@ NOT_FOUND = Reply({"error": "no such page"}, 404)
 Upload = Callable[[str, str, Mapping[str, Any]], Awaitable[int]]
 
 
-#: Hands a message to the consumer of the extension's first queue, with the files that it refers to,
-#: by BUCKET/KEY: the demo has no broker.
+#: Passes a message to the consumer of the extension's first queue, with the files that it refers
+#: to, by BUCKET/KEY: the demo has no broker.
 TakeMessage = Callable[[bytes, Mapping[str, bytes]], Awaitable[None]]
 
 
@@ -59,9 +59,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class DemoPart:
-    """Requests to http://HOST:PORT/NAME/… go to `answer`. `fill` is called at every start of the
-    demo, so it must check what already exists. `files` are settings that name a file: the file's
-    name and its text."""
+    """What an extension adds.
+
+    Requests to http://HOST:PORT/NAME/… go to `answer`. `fill` is called at every start of the demo,
+    so it must check what already exists. `files` are settings that name a file: the file's name and
+    its text."""
 
     answer: Callable[[Ask], Reply]
     environment: Callable[[str], Mapping[str, str]]  # address of the servers -> settings
@@ -70,6 +72,6 @@ class DemoPart:
 
 
 def demo_parts() -> dict[str, DemoPart]:
-    """The demo parts of all installed extensions."""
+    """Returns the demo parts of all installed extensions."""
     extensions = [extension for extension in installed().values() if extension.demo]
     return {extension.name: extension.load("demo") for extension in extensions}

@@ -17,7 +17,7 @@ WORLD = os.environ.get("DEMO_WORLD_URL", "http://127.0.0.1:8765")
 async def prices(row: dict[str, Any], ctx: Any) -> dict[str, Any]:
     """Finds the price of each product in a list and the cheapest seller."""
     if row["title"] == CRASHING:
-        os._exit(3)  # what a broken library does to its process: the row becomes a dead letter
+        os._exit(3)  # a broken library can do this to its process: the row becomes a dead letter
     reply = await ctx.http.get(f"{WORLD}/search", params={"q": row["title"]})
     offers = reply.json()["offers"]
     if not offers:
@@ -47,5 +47,5 @@ class Catalogue(Pipeline):
         return {name: row.get(name) for name in self.columns} | {"left": reply.json()["left"]}
 
     def _site(self) -> str:
-        """Another name for the same host, so that it has its own gate."""
+        """Returns another name for the same host, so that it has its own gate."""
         return WORLD.replace("127.0.0.1", "localhost")

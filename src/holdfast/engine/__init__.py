@@ -1,1 +1,1 @@
-"""Discovery, work and upkeep: what moves records from source to outcome."""
+"""Discovery, work and upkeep: moves records from their source to their outcome."""

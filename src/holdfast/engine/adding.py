@@ -1,4 +1,4 @@
-"""Adding records to a standing job: the one function behind request, command and message.
+"""Adds records to a standing job: the one function behind request, command and message.
 
 Applications add records in their own transaction instead; see `holdfast_client`.
 """
@@ -32,8 +32,10 @@ class Adding:
     def addition(
         self, job: Job, rows: Iterable[Any], key: str | None = None, run_at: datetime | None = None
     ) -> Addition:
-        """Refuses what the job cannot accept now. `key` names the field whose value is a record's
-        key; otherwise the pipeline's own key counts, where it dedupes and is known here."""
+        """Returns the addition; refuses what the job cannot accept now.
+
+        `key` names the field whose value is a record's key; otherwise the pipeline's own key
+        counts, if it dedupes and is known here."""
         require_open(job)
         require_time(run_at)
         items = new_items(rows, self._key(job, key), self.max_input_bytes)
@@ -42,8 +44,10 @@ class Adding:
     async def add(
         self, addition: Addition, key: Key | None = None, most_items: int | None = None
     ) -> Enqueued:
-        """Returns after the commit. What was added before, under the same key of a message, counts
-        as added. `most_items`: open items that the owner may have then."""
+        """Adds the records; returns after the commit.
+
+        What was added before, under the same key of a message, counts as added. `most_items`: open
+        items that the owner may have, including these."""
         enqueued = await self.store.additions.enqueue(addition, key, most_items)
         if enqueued is None:
             assert isinstance(key, MessageKey)
@@ -54,8 +58,8 @@ class Adding:
         return enqueued
 
     def inputs(self, job: Job) -> Inputs:
-        """The fields that the job's pipeline reads; if it is not known here, those that it read
-        when the job was opened."""
+        """Returns the fields that the job's pipeline reads; if it is not known here, those that it
+        read when the job was opened."""
         pipeline = self.pipelines.get(job.pipeline)
         return job.reading.inputs if pipeline is None else pipeline.inputs
 
@@ -94,15 +98,18 @@ def require_open(job: Job) -> None:
 
 
 def _field_key(name: str, named: RowNames, row: Any) -> str | None:
-    """Of a field of the pipeline, or of a column as the record has it. A row that could not be read
-    has neither; it becomes an ERROR item."""
+    """Returns the value of a field of the pipeline, or of a column as the record names it.
+
+    A row that could not be read has neither; it becomes an ERROR item."""
     if not isinstance(row, Mapping) or name in row:
         return field_key(row, name)
     return None if BAD_ROW in row else field_key(named(dict(row)), name)
 
 
 def _own_key(pipeline: Pipeline, named: RowNames, row: Any) -> str | None:
-    """Its code has not seen records of strangers before: it may fail on them."""
+    """Returns the key that the pipeline finds.
+
+    Its code may fail on records that it has not seen before."""
     if not isinstance(row, Mapping):
         raise UserError(f"a record is not an object: {row!r:.80}")
     if BAD_ROW in row:

@@ -36,23 +36,26 @@ _LONGEST_ERROR = 1000
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """The file whose rows become a job's items. It must stay where it is until all rows are
-    ingested; with `images`, its rows name stored images, which must stay for good."""
+    """The file whose rows become a job's items.
+
+    It must stay where it is until all rows are ingested; with `images`, its rows name stored
+    images, which must stay for good."""
 
     name: str
     reference: str  # the key of a stored file, or the path of a file that the command reads
-    key: str  # its content
+    key: str  # the key of its content
     table: Mapping[str, Any] = field(default_factory=dict)  # how it is read
     images: bool = False
     file_id: int | None = None  # of a stored file
-    files: Sequence[int] = ()  # stored files that its rows name
-    drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
+    files: Sequence[int] = ()  # stored files that its rows refer to
+    drafts: Sequence[int] = ()  # files that came with the request; kept only if the job is created
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A job as a door asks for it: over a file, over the records that the pipeline finds, or
-    `standing`. An admin sees whose stream it would take over, and may ask for that."""
+    """A request for a job: over a file, over the records that the pipeline finds, or `standing`.
+
+    An admin sees whose stream it would take over, and may ask for that."""
 
     pipeline: Pipeline
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +63,7 @@ class JobRequest:
     standing: bool = False  # accepts records at any time and does not end
     max_items: int | None = None
     max_per_source: int | None = None
-    owner: str | None = None  # None: who starts it
+    owner: str | None = None  # None: the person who starts it
     take_over: bool = False  # the checkpoint of another owner's job is lost
     by_admin: bool = False
     quota: Quota = NO_QUOTA
@@ -75,13 +78,13 @@ class Control:
         self._log = log
 
     async def start(self, request: JobRequest, only_first: bool = False) -> int:
-        """With `only_first`, a job on the same input that came first is returned instead."""
+        """Starts a job; with `only_first`, returns an earlier job on the same input instead."""
         if request.standing:
             return (await self.open(request))[0]
         return await self._create(await self.new_job(request), request.by_admin, only_first)
 
     async def open(self, request: JobRequest) -> tuple[int, bool]:
-        """The standing job of the pipeline and owner, and whether it was made now."""
+        """Returns the standing job of the pipeline and owner, and whether it was created now."""
         refuse_consumed(request.pipeline)
         new = self.standing_job(request)
         await self.prepare(request.pipeline)
@@ -95,8 +98,8 @@ class Control:
         return job_id, is_new
 
     async def new_job(self, request: JobRequest) -> NewJob:
-        """The job over a file's rows or over what the pipeline discovers, to be made in a
-        transaction of the caller's."""
+        """Returns the job over a file's rows or over what the pipeline discovers, to be created in
+        the caller's transaction."""
         pipeline = request.pipeline
         refuse_by_hand(pipeline)
         if request.file is None and not pipeline.discovers:
@@ -113,7 +116,9 @@ class Control:
         return _over_file(new, request.file, request.max_per_source)
 
     def standing_job(self, request: JobRequest) -> NewJob:
-        """What `open` makes if there is none. For one of its topics, change topic and name."""
+        """Returns what `open` creates if there is none.
+
+        For one of its topics, change topic and name."""
         pipeline = request.pipeline
         refuse_planning(pipeline)
         options = options_of(pipeline, request.options)
@@ -134,7 +139,7 @@ class Control:
         )
 
     def _asked(self, request: JobRequest, options: Mapping[str, Any]) -> NewJob:
-        """What all jobs have in common."""
+        """Returns what all jobs have in common."""
         pipeline = request.pipeline
         return NewJob(
             pipeline=pipeline.name,
@@ -152,7 +157,8 @@ class Control:
         )
 
     async def open_declared(self, pipelines: Iterable[Pipeline]) -> None:
-        """The standing jobs that pipelines declare; one that cannot be made now is logged."""
+        """Opens the standing jobs that pipelines declare; one that cannot be opened now is
+        logged."""
         for pipeline in pipelines:
             if pipeline.standing:
                 try:
@@ -161,8 +167,9 @@ class Control:
                     self._log.error("upkeep.failed", task="open", error=error.message)
 
     async def force_full(self, request: JobRequest, job: Job, source: str) -> list[int]:
-        """Reads one stream of a job again from its beginning; returns the jobs that do it. There
-        are none yet if the pipeline waits for the job that walks the stream now."""
+        """Reads one stream of a job again from its beginning; returns the jobs that do it.
+
+        There are none yet if the pipeline waits for the job that reads the stream now."""
         pipeline = request.pipeline
         if job.reference is not None:
             raise UnfitState(
@@ -190,7 +197,7 @@ class Control:
         key: RequestKey | None = None,
         quota: Quota = NO_QUOTA,
     ) -> Carried:
-        """Asks a pipeline that plans what to do, and does it."""
+        """Asks a pipeline that plans what to do, and carries it out."""
         await self.prepare(pipeline)
         planner = PipelinePlanner(pipeline, self._owner, actor or self._owner, quota)
         try:
@@ -213,7 +220,7 @@ class Control:
     async def fire_plan(
         self, pipeline: Pipeline, due: DueSchedule, next_at: datetime
     ) -> int | None:
-        """The same for a schedule, which is moved on with it; returns the last job."""
+        """Carries out a schedule and moves it on in one transaction; returns the last job."""
         await self.prepare(pipeline)
         planner = PipelinePlanner(pipeline, self._owner, f"schedule:{due.name}")
         due = replace(due, options=options_of(pipeline, due.options))
@@ -270,7 +277,7 @@ class Control:
     async def reprocess_items(
         self, job_id: int, seqs: Sequence[int], reset_attempts: bool = True
     ) -> int:
-        """Opens those of the items that are finished; it is an error if none is."""
+        """Opens the items that are finished; it is an error if none is."""
         named = NamedItems(seqs)
         step = await self._store.jobs.reprocess(job_id, named, self._owner, reset_attempts)
         if not step.opened:
@@ -315,7 +322,7 @@ class Control:
 
 @contextmanager
 def _names_owner(by_admin: bool) -> Iterator[None]:
-    """Only an admin sees whose checkpoint a job would discard."""
+    """Hides whose checkpoint a job would discard from anyone but admins."""
     try:
         yield
     except StreamOwned as owned:
@@ -338,7 +345,7 @@ def _over_file(new: NewJob, file: JobFile, max_per_source: int | None) -> NewJob
 
 
 def _over_streams(new: NewJob, request: JobRequest, options: Mapping[str, Any]) -> NewJob:
-    """A job whose records the pipeline discovers."""
+    """Returns a job whose records the pipeline discovers."""
     pipeline, cap = request.pipeline, request.max_per_source
     queries = _queries(pipeline, options)
     return replace(
@@ -351,13 +358,13 @@ def _over_streams(new: NewJob, request: JobRequest, options: Mapping[str, Any]) 
 
 
 def refuse_by_hand(pipeline: Pipeline) -> None:
-    """Below every door through which people and programs start jobs."""
+    """Refuses jobs that cannot be started by hand; called by every way of starting one."""
     refuse_planning(pipeline)
     refuse_consumed(pipeline)
 
 
 def refuse_planning(pipeline: Pipeline) -> None:
-    """What a job of such a pipeline may be given, only its plan decides."""
+    """Refuses jobs whose options only the pipeline's plan decides."""
     if pipeline.plans:
         raise UserError(
             f"jobs of the pipeline {pipeline.name} are started by its plan only",
@@ -366,7 +373,7 @@ def refuse_planning(pipeline: Pipeline) -> None:
 
 
 def refuse_consumed(pipeline: Pipeline) -> None:
-    """Records of others could name rows that belong to somebody else."""
+    """Refuses records from users, which could refer to rows that belong to other people."""
     if pipeline.fed_by_consumers:
         raise UserError(
             f"the pipeline {pipeline.name} takes records only from the queues that it reads",
@@ -375,8 +382,9 @@ def refuse_consumed(pipeline: Pipeline) -> None:
 
 
 def _require_same_options(job: Job, pipeline: Pipeline, wanted: Mapping[str, Any]) -> None:
-    """A job keeps its options; different ones must not be ignored silently. What is not named is
-    not compared: the pipeline may have gained options since."""
+    """Refuses different options for an existing job, which would be ignored silently.
+
+    Options that are not given are not compared: the pipeline may have gained some since."""
     kept = filled_options(pipeline.options, job.options)
     checked = checked_options(pipeline.name, pipeline.options, wanted)
     if not checked.items() <= kept.items():
@@ -396,12 +404,13 @@ def _key_of(queries: Iterable[tuple[str, str]]) -> str:
 
 
 def options_of(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's options: the given ones, checked, and the pipeline's defaults."""
+    """Returns a job's options: the given ones, checked, and the pipeline's defaults."""
     return whole_options(pipeline.name, pipeline.options, given)
 
 
 def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The pipeline's sources and their fingerprints; its code may fail for these options."""
+    """Returns the pipeline's sources and their fingerprints; its code may fail for these
+    options."""
     try:
         queries = [(s, pipeline.fingerprint(s, options)) for s in pipeline.sources(options)]
         for text in chain.from_iterable(queries):

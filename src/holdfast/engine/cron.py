@@ -11,7 +11,7 @@ from holdfast.errors import UserError
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:
-    """The next time after `now`, in UTC; correct across changes of daylight saving time."""
+    """Returns the next time after `now`, in UTC; correct across changes of daylight saving time."""
     try:
         local = now.astimezone(ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is not a zone

@@ -1,4 +1,5 @@
-"""Carries out deletions of jobs, wherever they were asked for and however often interrupted."""
+"""Carries out deletions of jobs, wherever they were requested and however often they were
+interrupted."""
 
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ ListFiles = Callable[[str], AsyncIterator[FileInfo]]
 
 
 async def no_files(prefix: str) -> AsyncIterator[FileInfo]:
-    """Of a store in which pipelines keep nothing."""
+    """Lists nothing: the files of a store in which pipelines keep none."""
     nothing: tuple[FileInfo, ...] = ()
     for info in nothing:
         yield info
 
 
 class Deleter:
-    """One for each process; two that delete the same job take turns at its row."""
+    """Deletes jobs for its process; two processes that delete the same job take turns at its
+    row."""
 
     def __init__(
         self, store: Store, remove: Remove, log: Any, list_files: ListFiles = no_files
@@ -69,7 +71,7 @@ class Deleter:
             self._log.info("job.deleted", job_id=job_id)
 
     async def _remove_files(self, job_id: int) -> None:
-        """What its pipeline kept for the job alone."""
+        """Removes the files that its pipeline kept for the job alone."""
         pipeline = await self._store.deletion.pipeline_of(job_id)
         if pipeline is not None:
             prefix = files_of_job(pipeline, job_id)

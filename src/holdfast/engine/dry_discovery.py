@@ -1,5 +1,5 @@
-"""A dry run of discovery: a source is read as in a job, through gates and robots.txt, and its
-records are compared with what is known. Nothing is stored but an entry in the audit log."""
+"""A dry run of discovery: it reads a source as a job does, through gates and robots.txt, and
+compares the records with those that are known. Nothing is stored but an entry in the audit log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from holdfast.engine.dry_run import require_no_switch
 from holdfast.engine.record.pages import new_item
-from holdfast.engine.worker import Worker, WorkerOptions
+from holdfast.engine.worker import Worker
+from holdfast.engine.worker_parts import WorkerOptions
 from holdfast.errors import GateWait, ItemError, RetryClass, error_code
 from holdfast.model import Job, NothingYet, Record
 from holdfast.orders import Start
@@ -22,13 +23,14 @@ _GATE_SECONDS = 3600.0
 
 
 def dry_options(options: WorkerOptions) -> WorkerOptions:
-    """A dry run stores nothing, and has nothing else to do than to wait for its gates."""
+    """Returns options for a dry run, which stores nothing and only has its gates to wait for."""
     return replace(options, gate_max_wait_seconds=_GATE_SECONDS, stores_robots=False)
 
 
 @dataclass(slots=True)
 class DrySource:
-    """`discovered` records, of which `new` would become items; `capped` where a cap ended it."""
+    """The result for one source: of `discovered` records, `new` would become items; `capped` if a
+    cap ended it."""
 
     source: str
     discovered: int = 0
@@ -57,7 +59,7 @@ class DryDiscovery:
         self._total = 0
 
     async def run(self, worker: Worker, start: Start) -> list[DrySource]:
-        """Every source in turn, within the caps of the job. No gate that exists is changed."""
+        """Reads every source in turn, within the caps of the job. No existing gate is changed."""
         detail = {"sources": list(start.sources), **self._job.options}
         await self._store.audit.add(
             self._job.owner_id, "dry_run", None, self._pipeline.name, detail
@@ -73,7 +75,8 @@ class DryDiscovery:
         return walked
 
     async def _walk(self, walked: DrySource, ctx: Context) -> DrySource:
-        """Waits at closed gates, as a worker would, and continues from the last page."""
+        """Reads a source; waits at closed gates, as a worker would, and continues from the last
+        page."""
         cursor = None
         while True:
             await self._require_on(walked.source)

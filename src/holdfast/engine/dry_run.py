@@ -1,4 +1,5 @@
-"""A dry run: rows worked on without keeping anything, audited, and stopped by kill switches."""
+"""A dry run of items: rows are processed without storing anything, audited, and stopped by kill
+switches."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ async def dry_run(
 
 
 def _scopes(pipeline: Pipeline, job: Job) -> set[str]:
-    """What stops it: a dry run may reach every source and gate of its pipeline."""
+    """Returns the kill switches that stop it: a dry run may reach every source and gate of its
+    pipeline."""
     names = {gate.name for gate in pipeline.gates} | set(_sources(pipeline, job))
     return {"all", f"pipeline:{pipeline.name}"} | {f"source:{name}" for name in names}
 

@@ -1,5 +1,5 @@
-"""What the items of one job may use besides HTTP and gates: reads of their own tables, loaders, the
-cache and files."""
+"""Provides what the items of one job may use besides HTTP and gates: reads of their own tables,
+loaders, the cache and files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class JobFacilities:
         self.files: PipelineFiles = OwnFiles(parts.files, pipeline.name)
 
     async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
-        """A named query of the pipeline's extension, or SQL."""
+        """Runs a named query of the pipeline's extension, or SQL."""
         self._check(query)
 
         async def read() -> list[Row]:
@@ -63,7 +63,7 @@ class JobFacilities:
         return await _or_wait(read())
 
     def _check(self, query: str) -> None:
-        """SQL has spaces; names have none, and only the extension's own can be used."""
+        """Refuses the names of other extensions' queries. SQL has spaces; names have none."""
         if any(character.isspace() for character in query):
             return
         extension = self._pipeline.extension
@@ -98,13 +98,13 @@ class JobFacilities:
         prefix = f"{pipeline.name}."
         scope = name if name.startswith(prefix) else prefix + name
         timeout = pipeline.timeout or parts.timeout_seconds
-        # As in discovery: a batch is for the job, not for one of its items.
+        # As in discovery: a batch belongs to the job, not to one of its items.
         ctx = Context(self._job, 0, 1, parts.http, parts.gates, parts.log, self)
         return Batches(pipeline.loaders[name], ctx, parts.store.cache, scope, timeout, parts.log)
 
 
 class PipelineCache:
-    """`ctx.cache`."""
+    """The cache that pipelines use as `ctx.cache`."""
 
     def __init__(self, parts: FacilityParts, scope: str) -> None:
         self._cache = parts.store.cache
@@ -115,7 +115,7 @@ class PipelineCache:
         return (await self.get_many([key])).get(key, default)
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The keys that have an entry."""
+        """Returns the entries that exist, by key."""
         return await _or_wait(self._cache.read(self._scope, keys))
 
     async def put(self, key: str, value: Any, *, seconds: float) -> None:
@@ -134,7 +134,8 @@ class PipelineCache:
 
 
 async def _or_wait(action: Awaitable[T]) -> T:
-    """Without the database, the item gives up its place uncharged: nothing is wrong with it."""
+    """Waits for the database; without it, the item gives up its place uncharged: nothing is wrong
+    with it."""
     try:
         return await action
     except (DatabaseGone, Conflict) as gone:
@@ -142,7 +143,7 @@ async def _or_wait(action: Awaitable[T]) -> T:
 
 
 class _Blocking:
-    """Calls of an object's coroutine methods, for a thread: without `await`."""
+    """Calls an object's coroutine methods from a thread, without `await`."""
 
     def __init__(self, target: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._target = target
@@ -158,7 +159,7 @@ class _Blocking:
 
 
 class BlockingFacilities:
-    """The same for a function that runs in a thread: calls without `await`."""
+    """The facilities for a function that runs in a thread: calls without `await`."""
 
     def __init__(self, facilities: Facilities, loop: asyncio.AbstractEventLoop) -> None:
         self.cache: Any = _Blocking(facilities.cache, loop)

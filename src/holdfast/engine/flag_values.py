@@ -1,4 +1,4 @@
-"""Flags as a process reads them: cached for a moment, so that a change counts within seconds."""
+"""Reads flags for a process: cached for a moment, so that a change takes effect within seconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FlagValues:
         return served.value((await self._fresh()).get(name))
 
     async def _fresh(self) -> Mapping[str, Any]:
-        """While the database is gone, the last known values count."""
+        """Returns the current values; while the database is gone, the last known ones."""
         async with self._reading:
             if self._stored is None or self._clock.monotonic() >= self._stale_at:
                 try:

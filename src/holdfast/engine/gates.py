@@ -1,5 +1,5 @@
-"""A worker's side of the shared gates: permits reserved in batches, requests in flight counted,
-and how many may be in flight learned from how they end."""
+"""A worker's side of the shared gates: it reserves permits in batches, counts requests in flight,
+and learns how many may be in flight from how they end."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ from holdfast.store.gates import Passes, Reservation, Want
 
 # A request may start this much late and still keep its distance to the next.
 _SLACK_SECONDS = 0.1
-# How long a reservation without spacing is used: a kill switch or a closed gate is seen by then.
+# How long a reservation without spacing is used: a kill switch or a closed gate is noticed after
+# it.
 _FRESH_SECONDS = 1.0
 _LARGEST_COST = 10**15
 _BATCH = 64
-# For how long a throttle closes a gate if it does not say.
+# How long a throttle closes a gate if it does not say.
 _THROTTLE_SECONDS = 1.0
-# Successes that are measured together.
+# How many successes are measured together.
 _ROUND = 8
 _NO_JOB = 0
 
 
 class Passage:
-    """One request through a gate. Its sender says how it ended, unless by an exception."""
+    """One request through a gate. Its sender reports how it ended, unless by an exception."""
 
     __slots__ = ("failures", "telling", "throttles", "timeouts")
 
     def __init__(self) -> None:
         self.throttles = self.failures = self.timeouts = 0
-        self.telling = True  # whether its end says something about the provider
+        self.telling = True  # whether its end says anything about the provider
 
     def throttled(self) -> None:
-        """The provider asked to wait."""
+        """Notes that the provider asked to wait."""
         self.throttles = 1
 
     def failed(self) -> None:
-        """The provider could not answer."""
+        """Notes that the provider could not answer."""
         self.failures = 1
 
     def judge(self, error: BaseException) -> None:
@@ -77,15 +78,15 @@ class _Waiter:
 
 @dataclass(slots=True)
 class _Local:
-    """What this worker holds of a gate."""
+    """The places and permits of a gate that this worker holds."""
 
     pace: ConcurrencyPace
     windows: deque[tuple[float, float]] = field(default_factory=deque)
     spaced: bool = False
     slots: int | None = 0
-    is_listed: bool = False  # in the database as a worker that has or wants places
-    budgeted: bool | None = None  # None: not known yet
-    requests: int = 0  # covered by the budget and not used yet
+    is_listed: bool = False  # whether the database lists it as a worker that has or wants places
+    budgeted: bool | None = None  # whether the gate has a budget; None: not known yet
+    requests: int = 0  # requests that the budget covers and that were not sent yet
     units: float = 0.0
     concurrency: int = 0
     fresh_until: float = 0.0
@@ -101,13 +102,14 @@ class _Local:
 
     @property
     def most(self) -> int:
-        """What may be in flight: the worker's share, and what the provider bears."""
+        """How many requests may be in flight: the worker's share, and what the provider can
+        take."""
         limit = self.pace.limit
         return limit if self.slots is None else min(self.slots, limit)
 
     @property
     def weight(self) -> int:
-        """That of the most urgent lane that waits here."""
+        """The weight of the most urgent lane that waits here."""
         return max((WEIGHTS[waiter.lane] for waiter in self.waiters), default=1)
 
     def lacks(self, waiter: _Waiter) -> bool:
@@ -163,7 +165,7 @@ class Gates:
         self._declared: dict[str, Gate] = {}
 
     def of(self, lane: Lane, job_id: int = _NO_JOB) -> LaneGates:
-        """The gates as work of a lane, and of a job, passes them."""
+        """Returns the gates as work of a lane, and of a job, passes them."""
         return LaneGates(self, lane, job_id)
 
     @asynccontextmanager
@@ -197,7 +199,7 @@ class Gates:
             self._count_exit(name, local, passes, passage, self._clock.monotonic() - started)
 
     async def _declare(self, gate: str | Gate) -> str:
-        """Its name; limits that come with it are declared once for each process."""
+        """Returns the gate's name; limits that come with it are declared once per process."""
         if isinstance(gate, str):
             return gate
         if self._declared.get(gate.name) != gate:
@@ -236,7 +238,7 @@ class Gates:
         await self._count_passes(decisions)
 
     def _decisions(self, name: str, local: _Local) -> list[DecisionRow]:
-        """How many may be in flight at a provider changed."""
+        """Returns the decisions that changed how many requests may be in flight at a provider."""
         decisions = decision_rows(
             replace(decision, what=f"{decision.what} at {name}")
             for decision in local.pace.decisions()
@@ -279,7 +281,7 @@ class Gates:
         self._metrics.gate_limit_is(name, local.pace.limit)
 
     async def _throttled(self, name: str, error: BaseException) -> None:
-        """The body raised RATE_LIMITED: what the provider said to one is for all."""
+        """Closes the gate for all workers after the body raised RATE_LIMITED."""
         seconds = getattr(error, "retry_after", None) or _THROTTLE_SECONDS
         await self.close(name, seconds, getattr(error, "message", "throttled"))
 
@@ -303,8 +305,8 @@ class Gates:
             await _wait(local.freed, min(left, _FRESH_SECONDS))
 
     async def _start_within(self, local: _Local, window: tuple[float, float]) -> bool:
-        """Waits for the window to begin; False if it was missed, so that its distance to the next
-        start is not certain any more."""
+        """Waits for the window to begin; returns False if it was missed, so that its distance to
+        the next start is no longer certain."""
         begin, end = window
         started = False
         try:
@@ -321,7 +323,7 @@ class Gates:
     async def _permit(
         self, name: str, local: _Local, waiter: _Waiter, give_up_at: float
     ) -> tuple[float, float] | None:
-        """The window of the next start; None while all our places are in use."""
+        """Returns the window of the next start; None while all our places are in use."""
         while True:
             now = self._clock.monotonic()
             if local.shut_until > now:
@@ -377,7 +379,9 @@ class Gates:
         requested: float,
         answered: float,
     ) -> None:
-        """The database read its clock somewhere between `requested` and `answered`: a start that is
+        """Takes over a reservation.
+
+        The database read its clock somewhere between `requested` and `answered`: a start that is
         right for both ends of that interval keeps its distance in any case."""
         local.slots = reservation.slots
         local.budgeted = reservation.covered is not None
@@ -394,7 +398,7 @@ class Gates:
             )
 
     def _bound(self, local: _Local, concurrency: int) -> None:
-        """The controller learns between one and what the gate allows."""
+        """Bounds the controller: it learns between one and what the gate allows."""
         if concurrency and concurrency != local.concurrency:
             local.concurrency = concurrency
             start = min(concurrency, max(self._bounds.start, 1))
@@ -413,11 +417,13 @@ class Gates:
 
 
 def _require_cost(cost: float) -> None:
-    """Others share the budget: what is not a number, or cannot be added up, would close it for all
-    of them, or open it."""
+    """Refuses an invalid cost.
+
+    Others share the budget: a value that is not a number, or cannot be added up, would close the
+    gate for all of them, or open it."""
     if not isinstance(cost, int | float) or not 0 <= cost <= _LARGEST_COST:
         raise PipelineError(
-            f"{cost!r:.80} is not what a request can cost",
+            f"invalid cost {cost!r:.80}",
             f"A cost is a number from 0 to {_LARGEST_COST:,}.",
         )
 

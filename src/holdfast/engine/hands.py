@@ -12,15 +12,16 @@ REST = 49.0
 
 class Hands:
     def __init__(self, store: Store, name: str, held: Callable[[], set[str]]) -> None:
-        """`held`: the tokens of all claims and walks that the process has, or has sent for."""
+        """Takes as `held` the tokens of all claims and walks that the process has, or has
+        requested."""
         self._workers = store.workers
         self._name = name
         self._held = held
         self._strays: set[str] = set()
 
     async def compare(self) -> set[str]:
-        """Frees what is in the name and not in the hands at two looks: the answer to a claim was
-        lost. Returns the tokens that are in the name."""
+        """Frees what two looks in a row found in the name but not in the hands: the answer to a
+        claim was lost. Returns the tokens that are in the name."""
         tokens = await self._workers.tokens_of(self._name)
         strays = tokens - self._held()
         if certain := strays & self._strays:

@@ -1,4 +1,4 @@
-"""A lock whose waiters are served by the order of their lanes."""
+"""A lock that serves its waiters in the order of their lanes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class LaneLock:
         loop = asyncio.get_running_loop()
         granted = loop.create_future()
         waiting.append(granted)
-        # Not at once: all that were woken together line up first, and the most urgent is served.
+        # Not at once: all waiters that were woken together line up first, and the most urgent is
+        # served.
         loop.call_soon(self._grant)
         try:
             await granted
@@ -50,6 +51,6 @@ class LaneLock:
     def _grant(self) -> None:
         while not self._held and (lanes := [min(c) for c, line in self._waiting.items() if line]):
             granted = self._waiting[self._turns.choose(lanes)].popleft()
-            if not granted.done():  # or else cancelled
+            if not granted.done():  # otherwise it was cancelled
                 self._held = True
                 granted.set_result(None)

@@ -1,4 +1,5 @@
-"""Loads of concurrent items: collected for a moment, fetched together, cached."""
+"""Loads values for concurrent items: requests are collected for a moment, fetched together and
+cached."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ class Batches:
         self._due = False
 
     async def load(self, key: str) -> Any:
-        """The key's value; None if it has none. If an item is cancelled, the flight
-        continues for the others."""
+        """Returns the key's value, or None if it has none.
+
+        If an item is cancelled, the flight continues for the others."""
         flight = self._flights.get(key)
         if flight is None:
             await self._room.acquire()
@@ -63,15 +65,16 @@ class Batches:
         del self._flights[key]
         self._room.release()
         if not flight.cancelled():
-            flight.exception()  # read here, in case no item waits any more
+            flight.exception()  # read here, in case no item is waiting any more
 
     def _become_due(self) -> None:
         self._due = True
         self._send()
 
     def _send(self) -> None:
-        """Full batches at once, others when their time is up. While all requests are busy, keys
-        collect, so that the next batch is fuller."""
+        """Sends full batches at once, others when their time is up.
+
+        While all requests are busy, keys collect, so that the next batch is fuller."""
         loader = self._loader
         while len(self._requests) < loader.concurrency and (
             len(self._waiting) >= loader.max_batch or (self._due and self._waiting)
@@ -172,7 +175,7 @@ def _unfit(value: Any) -> ItemError | None:
 
 
 def _raisable(error: BaseException) -> BaseException:
-    """A future accepts neither StopIteration nor what would end the loop."""
+    """Wraps what a future does not accept: StopIteration, and errors that would end the loop."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     return ItemError("UNKNOWN_ERROR", f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Finds workers that died without a word, so that what they held is free."""
+"""Finds workers that died without notice, so that what they held is freed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.store import Store
 
 
 class LostWorkers:
-    """`observer` is the process that looks."""
+    """Looks for lost workers; `observer` is the process that looks."""
 
     def __init__(self, store: Store, observer: str, log: Any) -> None:
         self._store = store
@@ -22,9 +22,10 @@ class LostWorkers:
         self._suspects: set[str] = set()
 
     async def free(self) -> None:
-        """One look: frees all that lost workers held."""
+        """Looks once and frees all that lost workers held."""
         silent = set(await self._store.workers.silent(self._observer))
-        # Silent at two looks: when a whole machine has slept, everybody seems lost to the first.
+        # Silent at two looks: after a whole machine has slept, every worker seems lost at the
+        # first.
         certain, self._suspects = silent & self._suspects, silent
         for name in sorted(certain):
             await self._free(name)
@@ -40,7 +41,8 @@ class LostWorkers:
             await self._store.outcomes.complete(job_id)
 
     async def _dead_here(self) -> list[str]:
-        """Workers of this machine whose process is gone, before their heartbeat is missed."""
+        """Returns workers of this machine whose process is gone, before their heartbeat is
+        missed."""
         here = this_machine()
         return [
             worker["name"]
@@ -51,8 +53,9 @@ class LostWorkers:
 
 @cache
 def this_machine() -> str:
-    """Where a process id means the same process: host names repeat in containers, whose processes
-    do not see each other."""
+    """Returns a name for the place where a process id means the same process.
+
+    Host names repeat in containers, whose processes do not see each other."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

@@ -1,4 +1,4 @@
-"""`ctx.files` and `ctx.file`: the files of a pipeline, and uploaded images."""
+"""Implements `ctx.files` and `ctx.file`: the files of a pipeline, and uploaded images."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _FILES_SECONDS = 5.0
 
 @contextmanager
 def _for_items(key: str) -> Iterator[None]:
-    """Without the file store, the item gives up its place uncharged: nothing is wrong with it."""
+    """Translates errors; without the file store, the item gives up its place uncharged: nothing is
+    wrong with it."""
     try:
         yield
     except FilesGone as gone:
@@ -149,7 +150,7 @@ class BlockingFiles:
 
 @asynccontextmanager
 async def image_copy(files: FileAccess, job: Job, row: Mapping[str, Any]) -> AsyncIterator[Path]:
-    """A local copy of the uploaded image that a row names."""
+    """Provides a local copy of the uploaded image that a row refers to."""
     key, name, sha256 = row.get("key"), row.get("name"), row.get("sha256")
     entry = entry_of(row.get("entry"))
     if (
@@ -173,7 +174,7 @@ async def image_copy(files: FileAccess, job: Job, row: Mapping[str, Any]) -> Asy
 async def _unpacked_copy(
     files: FileAccess, key: str, name: str, entry: Entry
 ) -> AsyncIterator[Path]:
-    """One image of a zip, read without the rest of it."""
+    """Unpacks one image of a zip, without reading the rest of it."""
     store = files.store
     async with files.local.passing() as folder:
         files.local.require_room(entry.size)
@@ -192,7 +193,7 @@ async def _unpacked_copy(
 async def _own_copy(
     files: FileAccess, key: str, name: str, sha256: str | None
 ) -> AsyncIterator[Path]:
-    """A copy that the pipeline may even change."""
+    """Provides a copy that the pipeline may even change."""
     async with files.local.passing() as folder:
         path = folder / name
         size = await copied_size(files.store, key)

@@ -1,4 +1,4 @@
-"""The walk of `holdfast run` along its own file, which no worker has."""
+"""Reads the file of `holdfast run`, which no worker has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OwnFile:
-    """The source of every stream is this file, and nothing holds it back."""
+    """Sources for which every stream is this file, and nothing holds it back."""
 
     file: TableFile
 
@@ -43,8 +43,8 @@ class OwnFile:
 
 
 class OwnWalk:
-    """Walks the stream of a job over a file until all rows are in, the job accepts no more, or it
-    is stopped."""
+    """Reads the stream of a job over a file until all rows are ingested, the job accepts no more,
+    or it is stopped."""
 
     def __init__(
         self, parts: WalkParts, worker: str, file: TableFile, stopped: asyncio.Event
@@ -58,7 +58,9 @@ class OwnWalk:
         self._hands = Hands(parts.store, worker, self._held)
 
     async def run(self, pipeline: Pipeline, job_id: int) -> None:
-        """The worker must be registered; here it gives signs of life."""
+        """Reads the stream to its end.
+
+        The worker must be registered; this gives signs of life for it."""
         living = begin(self._chores(), self._parts.clock, self._parts.log)
         try:
             with suppress(DatabaseGone):  # only once it is stopped
@@ -68,7 +70,9 @@ class OwnWalk:
             await end_tasks(living)
 
     def _chores(self) -> list[Chore]:
-        """A lease whose answer was lost is in our name, and nobody walks: it is freed."""
+        """Returns what keeps the walk alive.
+
+        A lease whose answer was lost is in our name without being used: it is freed."""
         return [
             Chore("heartbeat", _HEARTBEAT_SECONDS, partial(self._store.workers.beat, self._worker)),
             Chore("hands", _HEARTBEAT_SECONDS, self._hands.compare, rest=REST),
@@ -78,8 +82,9 @@ class OwnWalk:
         return {self._token} | self._store.ingest.in_flight
 
     async def _is_over(self, pipeline: Pipeline, job_id: int) -> bool:
-        """Walks the stream if it is free. It is not while another process reads the same file, or
-        while the job has to wait."""
+        """Reads the stream if it is free; returns whether that is over.
+
+        It is not free while another process reads the same file, or while the job has to wait."""
         leased = await self._discovery.lease(pipeline, await self._store.reads.job(job_id))
         if leased is not None:
             self._token = leased.lease.token
@@ -103,7 +108,7 @@ class OwnWalk:
         )
 
     async def _pause(self, seconds: float) -> None:
-        # Not wait_for, which may swallow a cancellation that comes with the event.
+        # Not wait_for, which may swallow a cancellation that arrives with the event.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopped.wait()

@@ -1,4 +1,4 @@
-"""Waiting for a database that cannot be reached, instead of failing."""
+"""Waits for a database that cannot be reached, instead of failing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ LONGEST_SECONDS = 3.0
 
 
 def backoff(rng: Random, first: float, longest: float) -> Iterator[float]:
-    """Delays that double up to the longest. Up to half of each is random, so that processes which
-    lost the same server do not return together."""
+    """Yields delays that double up to the longest.
+
+    Up to half of each is random, so that processes which lost the same server do not return
+    together."""
     delay = first
     while True:
         yield delay * rng.uniform(0.5, 1.0)

@@ -1,4 +1,4 @@
-"""A pipeline as the store asks it to plan, and the jobs that its orders become."""
+"""Connects a pipeline to the store's planning, and turns its orders into jobs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from holdfast.store.admission import NO_QUOTA, Quota
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlanner:
-    """Plans for one owner; `actor` is who the audit log names. The quota counts for jobs that are
-    asked for over HTTP."""
+    """Plans for one owner; `actor` is who the audit log names.
+
+    The quota applies to jobs that are requested over HTTP."""
 
     pipeline: Pipeline
     owner: str
@@ -44,10 +45,10 @@ class PipelinePlanner:
             enabled_by=pipeline.enabled_by,
             most_open=self.quota.jobs,
             most_items=self.quota.items,
-            takes_over=True,  # whose a stream is, the plan has decided
+            takes_over=True,  # the plan has decided whose stream it is
         )
 
 
 def planner_at_end(pipeline: Pipeline, job: Job) -> PipelinePlanner | None:
-    """What ends the job; None where the pipeline does not conclude its jobs."""
+    """Returns the planner that ends the job; None if the pipeline does not conclude its jobs."""
     return PipelinePlanner(pipeline, job.owner_id, "engine") if pipeline.concludes else None

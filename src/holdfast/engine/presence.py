@@ -1,4 +1,4 @@
-"""Tells others that this process is there, while it holds something in its name."""
+"""Shows other processes that this one exists, while it holds something in its name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS = 2.0
 
 @asynccontextmanager
 async def present(store: Store, name: str) -> AsyncIterator[str]:
-    """Registers the name: what is in it is free as soon as the process is seen to be gone, and at
+    """Registers the name: what is in it is freed as soon as the process is seen to be gone, and at
     the end."""
     await _register(store, name)
     heartbeat = asyncio.create_task(_give_signs_of_life(store, name))

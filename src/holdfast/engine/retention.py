@@ -1,4 +1,4 @@
-"""Lets go what is older than the policies keep, a bounded amount at a time."""
+"""Removes what is older than the policies keep, a bounded amount at a time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Retention:
         self._log = log
 
     async def apply(self) -> None:
-        """One round: what is left after it goes in the next."""
+        """Runs one round; what is left after it goes in the next."""
         policies, rows = self._policies, self._rows
         jobs = await self._old_jobs(_JOBS)
         for job_id in jobs:
@@ -57,7 +57,7 @@ class Retention:
         return [] if days is None else await self._rows.old_jobs(days, limit)
 
     async def _remove_items(self) -> int:
-        """Finished items of standing jobs, a chunk of each in turn."""
+        """Removes finished items of standing jobs, a chunk of each in turn."""
         if self._policies.items_days is None:
             return 0
         waiting = deque(await self._rows.old_items(self._policies.items_days))
@@ -94,14 +94,15 @@ class Retention:
         return len(exports)
 
     async def _prune_audit(self) -> int:
-        """A day late, so that its own note of it is written once a day and not all the time."""
+        """Prunes the audit log a day late, so that its own note of it is written once a day and not
+        all the time."""
         days = self._policies.audit_days
         if days is None or not await self._rows.count("count_old_audit", **ago(days + 1)):
             return 0
         return await self._store.audit.prune_audit(-ago(days)["ago"], "retention")
 
     async def _prune_passes(self) -> int:
-        """The items of passes that a later, verified one has made obsolete."""
+        """Prunes the items of passes that a later, verified one has made obsolete."""
         jobs = await self._rows.superseded_jobs(_JOBS)
         for job_id in jobs:
             await self._rows.mark_pruned(job_id)
@@ -112,7 +113,7 @@ class Retention:
         return len(jobs)
 
     async def preview(self) -> list[Kept]:
-        """What each policy would remove now."""
+        """Returns what each policy would remove now."""
         policies, rows = self._policies, self._rows
         kept = [Kept("jobs", _days(policies.jobs_days), len(await self._old_jobs(_MANY)))]
         for what, days, query in (

@@ -1,4 +1,4 @@
-"""robots.txt as workers share it: fetched by one of them, read by the others from the database."""
+"""Shares robots.txt between workers: one fetches it, the others read it from the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _SCOPE = "robots.txt"
 
 
 class SharedRobots:
-    """Without the database, every worker fetches its own."""
+    """Files of robots.txt that workers share; without the database, every worker fetches its
+    own."""
 
     def __init__(self, store: Store, *, stores: bool = True) -> None:
         self._cache = store.cache

@@ -1,4 +1,4 @@
-"""For plain `def` pipelines: threads, and the async parts of their context without `await`."""
+"""Runs plain `def` pipelines: threads, and the async parts of their context without `await`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ T = TypeVar("T")
 
 
 class Threads:
-    """The worker's threads for plain `def` items. A thread cannot be stopped: when all are stuck in
-    items that timed out, new ones replace them."""
+    """The worker's threads for plain `def` items.
+
+    A thread cannot be stopped: when all are stuck in items that timed out, new ones replace
+    them."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -63,7 +65,7 @@ class BlockingHttp:
 def blocking_context(
     context: AbstractAsyncContextManager[T], loop: asyncio.AbstractEventLoop
 ) -> Iterator[T]:
-    """`with` instead of `async with`: a gate, a local copy of a file."""
+    """Enters with `with` what needs `async with`: a gate, a local copy of a file."""
     entered = asyncio.run_coroutine_threadsafe(_enter(context), loop).result()
     try:
         yield entered
@@ -81,6 +83,6 @@ async def _enter(context: AbstractAsyncContextManager[T]) -> T:
 async def _leave(
     context: AbstractAsyncContextManager[Any], error: BaseException | None = None
 ) -> None:
-    """A gate learns from the error how its provider answered."""
+    """Leaves the context; a gate learns from the error how its provider answered."""
     trace = None if error is None else error.__traceback__
     await context.__aexit__(None if error is None else type(error), error, trace)

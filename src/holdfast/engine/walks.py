@@ -1,4 +1,4 @@
-"""The streams that a worker walks, in addition to the items it processes: one walk for each."""
+"""Reads the streams of a worker, in addition to the items it processes: one walk for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from holdfast.tables.threads import INTAKES_AT_ONCE
 MayRun = Callable[[int, str], bool]
 
 
-#: Streams that a worker walks at once, and files among them, each with a workbook's memory.
+#: How many streams a worker reads at once, and how many of them may be files, each with a
+#: workbook's memory.
 MOST_WALKS, MOST_FILES = 16, INTAKES_AT_ONCE
 
 
@@ -30,7 +31,7 @@ class Walks:
         may_run: MayRun,
         news: Callable[[], None],
     ) -> None:
-        """`news` is called when a walk has ended."""
+        """Takes as `news` what to call when a walk has ended."""
         self._store = parts.store
         self._log = parts.log
         self._discovery = discovery
@@ -40,7 +41,7 @@ class Walks:
         self._news = news
         self._order = FairOrder()
         self._stopping = False
-        self._tasks: dict[asyncio.Task[None], bool] = {}  # whether it reads a file
+        self._tasks: dict[asyncio.Task[None], bool] = {}  # for each walk, whether it reads a file
         self._tokens: set[str] = set()
 
     @property
@@ -48,12 +49,12 @@ class Walks:
         return bool(self._tasks)
 
     def tokens(self) -> set[str]:
-        """Those of the streams that are walked."""
+        """Returns the tokens of the streams that are read."""
         return set(self._tokens)
 
     async def look(self) -> bool:
-        """Begins to walk streams that nobody walks, in fair order, while there are places; False
-        if there are none."""
+        """Begins to read free streams, in fair order, while there are places; returns False if
+        there are none."""
         began = False
         while self._free and (waiting := await self._waiting(self._free_for_files > 0)):
             if not await self._start(self._order.choose(waiting).job_id):
@@ -62,7 +63,7 @@ class Walks:
         return began
 
     def stop(self) -> None:
-        """Each walk ends after the page that it writes."""
+        """Ends each walk after the page that it is writing."""
         self._stopping = True
 
     async def drain(self, seconds: float) -> None:
@@ -115,7 +116,7 @@ class Walks:
         return leased
 
     async def _walk(self, first: LeasedStream) -> None:
-        """One stream of the job after the other, until its place is wanted."""
+        """Reads one stream of the job after the other, until its place is wanted."""
         wanted = partial(self._place_is_wanted, first.reads_file)
         leased: LeasedStream | None = first
         while leased is not None:

@@ -1,87 +1,80 @@
-"""A worker: holds items of all its jobs at once, and keeps its heartbeat."""
+"""A worker: it holds items of all its jobs at once, and keeps its heartbeat."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import random
 import socket
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
     Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psutil
 
-from holdfast.clock import Clock
 from holdfast.engine.chores import Chore, begin
 from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.hands import REST, Hands
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
-from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.pace.controllers import ClaimBounds, SpacingBounds
+from holdfast.engine.pace.controllers import SpacingBounds
 from holdfast.engine.pace.fair_order import FairOrder
 from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
-from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.patience import patiently
 from holdfast.engine.presence import present
 from holdfast.engine.record.discover import (
-    DiscoverLimits,
     Discovery,
     Reach,
     WalkParts,
     WorkerSources,
 )
-from holdfast.engine.record.execute import Execute, ExecuteParts, ItemOptions
+from holdfast.engine.record.execute import Execute, ExecuteParts
 from holdfast.engine.record.file_pages import StoredTables
 from holdfast.engine.record.places import Places
 from holdfast.engine.record.running import Look, Running, RunningParts
-from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.upkeep import chores
-from holdfast.engine.upkeep.parts import UpkeepLimits
 from holdfast.engine.walks import Walks
-from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
+from holdfast.engine.worker_parts import (
+    WorkerOptions,
+    WorkerParts,
+    make_flags,
+    make_gates,
+    make_http,
+    make_upkeep,
+)
 from holdfast.errors import DatabaseGone, NotThere
-from holdfast.files import FileAccess
 from holdfast.files.trial import on_trial
-from holdfast.flags import ServedFlag
-from holdfast.http import HttpOptions
-from holdfast.model import Job, JobState, Lane, Outcome
-from holdfast.observe.metrics import Metrics
+from holdfast.model import Job, JobState, Outcome
 from holdfast.pipeline import Context, Facilities, Pipeline, with_defaults
-from holdfast.store import DueJob, Store
-from holdfast.store.admission import JobRules
+from holdfast.store import DueJob
 from holdfast.store.driver import WORK_CHANNEL
-from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
 
 _GATE_SECONDS = 2.0
 _LISTEN_AGAIN_SECONDS = 1.0
 _CLEAR_SECONDS = 600.0
-#: Pause, cancel and the kill switch are read this often.
+#: How often pause, cancel and the kill switch are read.
 _CONTROL_SECONDS = 0.5
 _WATCH_SECONDS = 0.1
-#: Claims at once; of the jobs that wait for one, the fair order chooses.
+#: How many claims run at once; the fair order chooses among jobs that wait for one.
 _CLAIMS = 4
-#: Inputs that a worker holds and has not started, over all its jobs. Beyond that, a job of which it
-#: has none gets one, up to the most.
+#: How many unstarted items a worker holds, over all its jobs. Beyond that, a job of which it has
+#: none gets one, up to the maximum.
 _HELD_BYTES = 32 * 1024 * 1024
 _MOST_BYTES = 8 * _HELD_BYTES
-#: Between two looks, whatever is due: what is due cannot always be claimed at once.
+#: Shortest time between two looks, whatever is due: what is due cannot always be claimed at once.
 _LEAST_SECONDS = 0.01
-#: A standing job of which nothing came for so long is dropped from memory.
+#: A standing job that gets nothing for this long is dropped from memory.
 _IDLE_SECONDS = 10.0
 _PRESSURE_SECONDS = 1.0
 _BUSY = 0.7
@@ -89,52 +82,11 @@ T = TypeVar("T")
 
 
 class Found(Enum):
-    """What a look for work found."""
+    """The result of a look for work."""
 
     NOTHING = auto()
     SOME = auto()
     ALL_DONE = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    items: ItemOptions
-    flush: FlushLimits
-    files: FileAccess
-    tables: Mapping[str, Any]  # limits of reading a file, by the names of TableOptions
-    discover: DiscoverLimits
-    claim: ClaimBounds
-    concurrency: ConcurrencyBounds
-    retry: RetryPolicy
-    http: HttpOptions
-    rules: JobRules
-    upkeep: UpkeepLimits
-    drain_seconds: float
-    flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
-    policies: Policies
-    only_job: int | None = None
-    until_idle: bool = False
-    stores_robots: bool = True  # for the other workers
-    gate_max_wait_seconds: float = 2.0  # an item that would wait longer is put back
-
-    def may_run(self, job_id: int, lane: str) -> bool:
-        if self.only_job not in (None, job_id):
-            return False
-        return self.rules.backfill_enabled or lane != Lane.BACKFILL
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerParts:
-    """`name` is the worker's own; `owner` owns the jobs that its schedules make."""
-
-    store: Store
-    name: str
-    owner: str
-    clock: Clock
-    rng: random.Random
-    metrics: Metrics
-    log: Any
-    network: Any = None  # None: hosts are reached as the system does it
 
 
 class Worker:
@@ -155,7 +107,7 @@ class Worker:
         self._look = Look(parts.clock)
         self._news = asyncio.Event()
         self._stop = asyncio.Event()
-        self.started = asyncio.Event()  # standing jobs that are declared are open
+        self.started = asyncio.Event()  # set when the declared standing jobs are open
         self._gates = make_gates(parts, options)
         self._http = make_http(parts, self._gates, options)
         self._control = Control(parts.store, parts.owner, parts.log)
@@ -166,7 +118,7 @@ class Worker:
         self._running_parts = self._make_running_parts()
         self._paces: dict[str, PipelinePace] = {}
         self._places: dict[str, Places] = {}
-        self._due: dict[int, DueJob] = {}  # jobs with work, at the last look, of which none is held
+        self._due: dict[int, DueJob] = {}  # jobs with work at the last look that hold nothing
         self._running: dict[int, Running] = {}
         self._finishing: dict[asyncio.Task[int], Running] = {}
         self._claims: set[asyncio.Task[None]] = set()
@@ -177,7 +129,7 @@ class Worker:
         self._cpu = 0.0
 
     def stop(self) -> None:
-        """Starts nothing more; `run` then ends within the drain time."""
+        """Stops the worker: nothing more starts; `run` then ends within the drain time."""
         self._stop.set()
         self._walks.stop()
         for running in self._running.values():
@@ -185,8 +137,9 @@ class Worker:
         self._news.set()
 
     async def run(self) -> None:
-        """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
-        errors that waiting cannot fix."""
+        """Works until stopped or, with `until_idle`, until nothing is left to do.
+
+        Raises errors that waiting cannot fix."""
         await self._patiently(self._register)
         if self._options.only_job is None:
             await self._patiently(partial(self._control.open_declared, self._pipelines.values()))
@@ -203,14 +156,14 @@ class Worker:
             raise self._failure
 
     async def try_out(self, job: Job, texts: Sequence[str]) -> list[Outcome]:
-        """A dry run: the outcomes of these inputs, without storing anything."""
+        """Returns the outcomes of these inputs in a dry run, without storing anything."""
         rows = [(number, text, 0, 0, 0) for number, text in enumerate(texts, start=1)]
         async with self.trying(job):
             return await asyncio.gather(*map(self._make_execute(job).in_time, rows))
 
     @asynccontextmanager
     async def trying(self, job: Job) -> AsyncIterator[Context]:
-        """What a dry run of the job uses."""
+        """Provides what a dry run of the job uses."""
         reach = self._reach(job)
         async with on_trial(self._options.files) as self._files, present(self._store, self._name):
             keeping = begin([self._keeping_gates()], self._clock, self._log)
@@ -225,10 +178,10 @@ class Worker:
     # The loop.
 
     async def _work(self) -> None:
-        """Claims for the jobs that have room, and looks for other jobs: after news, and otherwise
-        less and less often."""
+        """Claims items for jobs that have room, and looks for other jobs: after news, and
+        otherwise less and less often."""
         while not self._stop.is_set():
-            self._news.clear()  # first: what comes during a step is not missed
+            self._news.clear()  # first, so that what comes during a step is not missed
             if self._look.is_due and await self._patiently(self._find_work) is Found.ALL_DONE:
                 return
             self._end_stopped()
@@ -239,7 +192,7 @@ class Worker:
             await self._await_news()
 
     async def _find_work(self) -> Found:
-        """One look at all jobs and streams."""
+        """Looks once at all jobs and streams."""
         jobs = [
             job
             for job in await self._store.reads.runnable_jobs(list(self._pipelines))
@@ -296,8 +249,8 @@ class Worker:
         return running
 
     def _start_alone(self) -> None:
-        """What must run alone waits until nothing else is held: all that is held is charged if it
-        kills the worker. Nothing is claimed meanwhile."""
+        """Starts an item that must run alone once nothing else is held: everything held is charged
+        if it kills the worker. Nothing is claimed until then."""
         jobs = list(self._running.values())
         alone = [running for running in jobs if running.alone]
         if not alone or self._finishing or any(running.is_alone for running in jobs):
@@ -311,8 +264,8 @@ class Worker:
                 chosen.start_alone()
 
     def _end_stopped(self) -> None:
-        """Takes jobs out that were stopped, and those of which nothing is held: a standing job
-        after some time. Slow items end while others run."""
+        """Drops jobs that were stopped, and those that hold nothing: a standing job after some
+        time. Slow items end while others run."""
         now = self._clock.monotonic()
         for running in list(self._running.values()):
             if not running.is_idle or running.expects_more:
@@ -351,7 +304,7 @@ class Worker:
                 await self._news.wait()
 
     async def _patiently(self, action: Callable[[], Awaitable[T]]) -> T | None:
-        """Waits for the database; None if the worker is stopped before it is back."""
+        """Waits for the database; returns None if the worker is stopped before it is back."""
         with suppress(DatabaseGone):
             return await patiently(
                 action, self._log, self._rng, give_up=self._stop.is_set, pause=self._pause
@@ -359,7 +312,7 @@ class Worker:
         return None
 
     async def _all_done(self) -> bool:
-        """Nothing of ours runs, and no job that we may work on has anything left to do."""
+        """Whether nothing of ours runs, and no job that we may work on has anything left to do."""
         held = any(not running.is_idle for running in self._running.values())
         if held or self._finishing or self._walks.any:
             return False
@@ -482,13 +435,14 @@ class Worker:
         return Chore("gates", _GATE_SECONDS, self._gates.keep)
 
     async def _listen(self) -> None:
-        """Of new items, within milliseconds. A worker for one job looks for them instead."""
+        """Learns of new items within milliseconds. A worker that serves one job polls instead."""
         if self._options.only_job is not None:
             await asyncio.Event().wait()
         await self._store.database.driver.listen(WORK_CHANNEL, self.hear)
 
     def hear(self, text: str) -> None:
-        """A job, named by its number, has new items; or perhaps one has."""
+        """Notes that a job, named by its number, has new items; or, with "", that some job may
+        have."""
         running = self._running.get(int(text)) if text.isdecimal() else None
         if running is None:
             self._look_at_once()
@@ -518,7 +472,8 @@ class Worker:
                 running.stop(f"kill switch {switch}")
 
     async def _measure_pressure(self) -> None:
-        """Not more often, which would measure noise; nor at a claim, which items wait for."""
+        """Samples load once a second: more often would measure noise, and sampling during a claim
+        would delay its items."""
         self._cpu = psutil.cpu_percent(None) / 100
         self._pressed = psutil.virtual_memory().percent / 100
 
@@ -529,7 +484,7 @@ class Worker:
         return [*self._running.values(), *self._finishing.values()]
 
     def _tokens(self) -> set[str]:
-        """The tokens of all claims and walks that this worker makes or has."""
+        """Returns the tokens of all claims and walks that this worker makes or has."""
         held = {token for running in self._held() for token in running.tokens()}
         return (
             held
@@ -549,8 +504,10 @@ class Worker:
         )
 
     async def _heartbeat(self) -> None:
-        """One sign of life. A database that was gone may come back as an older one, in which other
-        jobs have the numbers of those that we know: they are begun again."""
+        """Gives one sign of life.
+
+        A database that was gone may come back as an older one, in which other jobs have the numbers
+        of those that we know: they are begun again."""
         try:
             is_known = await self._store.workers.beat(self._name, self._lost_after_seconds())
         except DatabaseGone:
@@ -565,7 +522,7 @@ class Worker:
             running.stop(why)
 
     async def _compare_hands(self) -> None:
-        """Drops what is not in the worker's name any more, and frees what is only there."""
+        """Drops what is no longer in the worker's name, and frees what is only there."""
         before = {token for running in self._held() for token in running.tokens()}
         tokens = await self._hands.compare()
         for running in self._held():
@@ -576,7 +533,7 @@ class Worker:
         return max(times, default=self._options.upkeep.lost_after_seconds)
 
     async def _drain(self) -> None:
-        """Lets what runs end within the drain time and gives back the rest, uncharged."""
+        """Lets running items end within the drain time and gives back the rest, uncharged."""
         grace = self._options.drain_seconds
         self._log.info("worker.stopping", worker=self._name)
         walks = asyncio.create_task(self._walks.drain(grace))

@@ -33,18 +33,18 @@ from holdfast.files.contract import (
 from holdfast.files.options import S3Connection
 from holdfast.stored_files import Content, FileInfo, Written
 
-#: Larger files are sent in parts. A bucket takes at most 10,000 of them.
+#: Larger files are sent in parts. A bucket accepts at most 10,000 of them.
 _PART_BYTES = 8 * 1024 * 1024
 _MOST_PARTS = 9_000
 _PARTS_AT_ONCE = 4
 _LISTED_AT_ONCE = 1000
 _CONNECT = timedelta(seconds=5)
-#: Without any progress; a whole transfer may take much longer.
+#: Maximum time without any progress; a whole transfer may take much longer.
 _STALLED = timedelta(seconds=60)
 _LONGEST_REQUEST = timedelta(hours=6)
 _RETRY_FOR = timedelta(seconds=15)
 _RETRIES = 4
-#: What the library says of a request that got no response -> what we say.
+#: What the library says about a request that got no response -> what we say.
 _NO_RESPONSE = {
     "error sending request": "it cannot be reached",
     "timed out": "it does not respond",
@@ -125,7 +125,7 @@ class BucketStore:
                     yield _info(found)
 
     async def list_level(self) -> AsyncIterator[FileInfo]:
-        """Only the files directly below the prefix."""
+        """Lists only the files directly below the prefix."""
         with self._failures(""):
             listing = await obstore.list_with_delimiter_async(self._store)
             for found in listing["objects"]:
@@ -140,12 +140,15 @@ class BucketStore:
             await obstore.delete_async(self._store, checked_key(key))
 
     async def drop_unfinished(self, before: datetime) -> None:
-        """A rule of the bucket does this: its service knows which uploads are still in progress."""
+        """Does nothing: a rule of the bucket does this, because its service knows which uploads are
+        still in progress."""
 
     @contextmanager
     def _failures(self, key: str) -> Iterator[None]:
-        """The library's texts quote whole responses, which name the access key: nothing of them
-        is passed on but the code of the error."""
+        """Translates errors.
+
+        The library's texts quote whole responses, which name the access key, so only the code of
+        the error is passed on."""
         try:
             yield
         except FileNotFoundError as error:
@@ -192,7 +195,7 @@ def _open(connection: S3Connection, bucket: str, prefix: str) -> S3Store:
 
 
 async def _body(content: Content, meter: Meter, max_bytes: int, *, whole: bool) -> tuple[Any, int]:
-    """What is sent, and in parts of which size."""
+    """Returns what is sent, and in parts of which size."""
     if isinstance(content, bytes):
         meter.add(content)
         return content, max(_PART_BYTES, len(content) + 1)
@@ -221,6 +224,6 @@ def _reason(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """The code in an error response, such as SignatureDoesNotMatch."""
+    """Returns the code in an error response, such as SignatureDoesNotMatch."""
     code = text.partition("<Code>")[2].partition("</Code>")[0]
     return f" ({code})" if code.isalnum() and code.isascii() and len(code) <= 60 else ""

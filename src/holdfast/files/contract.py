@@ -19,7 +19,9 @@ _LONGEST_SEGMENT = 200
 
 
 class FileStore(Protocol):
-    """Writes are atomic: a key has its whole content or none, also if the writer is killed."""
+    """A file store.
+
+    Writes are atomic: a key has its whole content or none, even if the writer is killed."""
 
     @property
     def place(self) -> str:
@@ -28,11 +30,13 @@ class FileStore(Protocol):
     async def put(
         self, key: str, content: Content, *, max_bytes: int, if_absent: bool = False
     ) -> Written | None:
-        """Replaces what the key had. With `if_absent`, writes only if it had nothing, and returns
-        None otherwise. The file of a path must not be changed afterwards: a folder links to it."""
+        """Writes a file and replaces what the key had.
+
+        With `if_absent`, writes only if it had nothing, and returns None otherwise. The file of a
+        path must not be changed afterwards: a folder links to it."""
 
     def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """The bytes from `start` up to, not including, `end`."""
+        """Yields the bytes from `start` up to, not including, `end`."""
 
     async def copy_to(self, key: str, path: Path, *, max_bytes: int, sha256: str | None) -> None:
         """Makes the content available under a path, to be read only: a folder links to it."""
@@ -40,24 +44,25 @@ class FileStore(Protocol):
     async def find(self, key: str) -> FileInfo | None: ...
 
     def list(self, prefix: str, after: str = "") -> AsyncIterator[FileInfo]:
-        """The files whose keys begin with a prefix, which is empty or ends in `/`, those after a
-        key. Files side by side come in order; some services list those below them in between."""
+        """Lists the files whose keys begin with a prefix, which is empty or ends in `/`, those
+        after a key. Files side by side come in order; some services list those below them in
+        between."""
 
     async def delete(self, key: str) -> None:
-        """No error if there is no such file."""
+        """Deletes a file; no error if there is none."""
 
     async def drop_unfinished(self, before: datetime) -> None:
         """Removes what killed writers left, if it was not touched since."""
 
 
 def new_key(prefix: str) -> str:
-    """A key that nothing else has or will have: each row has an object of its own, so that one can
-    be deleted without asking who else uses it."""
+    """Returns a key that nothing else has or will have: each row has its own object, so that one
+    can be deleted without asking what else uses it."""
     return f"{prefix}{secrets.token_hex(16)}"
 
 
 def checked_key(key: str) -> str:
-    """The same key, if it means the same in a folder and in a bucket."""
+    """Returns the same key, if it means the same in a folder and in a bucket."""
     segments = key.split("/")
     if (
         len(key.encode("utf-8", "replace")) > _LONGEST_KEY
@@ -73,7 +78,7 @@ def checked_key(key: str) -> str:
 
 
 def checked_prefix(prefix: str) -> str:
-    """The same prefix, if it is empty or ends in `/`."""
+    """Returns the same prefix, if it is empty or ends in `/`."""
     if prefix:
         checked_key(prefix.removesuffix("/"))
         if not prefix.endswith("/"):
@@ -145,7 +150,7 @@ def measure(path: Path, meter: Meter) -> None:
 
 
 async def file_blocks(path: Path) -> AsyncIterator[bytes]:
-    """A local file, read in a thread."""
+    """Yields the blocks of a local file, read in a thread."""
     blocks = blocks_of(path)
     while (block := await asyncio.to_thread(next, blocks, b"")) != b"":
         yield block
@@ -154,7 +159,7 @@ async def file_blocks(path: Path) -> AsyncIterator[bytes]:
 async def stream_to(
     store: FileStore, key: str, path: Path, *, max_bytes: int, sha256: str | None
 ) -> Written:
-    """Writes the content to a new file of the caller's own."""
+    """Writes the content to a new file of the caller's."""
     meter = Meter(max_bytes)
     with path.open("xb") as file:
         async for block in measured(store.stream(key), meter):

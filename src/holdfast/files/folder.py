@@ -1,4 +1,4 @@
-"""Files in a folder: for one host, or for several that mount the same folder."""
+"""Keeps files in a folder: for one host, or for several that mount the same folder."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _take(content: Path, path: Path, meter: Meter) -> None:
 
 
 def _link(source: Path, path: Path) -> None:
-    """Copies only where a link is not possible."""
+    """Links a file; copies it only if a link is not possible."""
     try:
         path.hardlink_to(source)
     except OSError as error:
@@ -131,7 +131,8 @@ def _link(source: Path, path: Path) -> None:
 
 
 async def _write(content: Content, path: Path, meter: Meter) -> None:
-    # Buffered: a write without a buffer may take only a part, as when the disk becomes full.
+    # Buffered: a write without a buffer may write only a part, for example when the disk becomes
+    # full.
     with path.open("xb") as file:
         if isinstance(content, bytes):
             meter.add(content)
@@ -146,7 +147,7 @@ async def _write(content: Content, path: Path, meter: Meter) -> None:
 
 
 def _settle(unfinished: Path, path: Path, if_absent: bool) -> bool:
-    """Gives a complete file its name; False if it must not replace the one that has it."""
+    """Gives a complete file its name; returns False if it must not replace the one that has it."""
     for _ in range(_TRIES):
         # A deletion nearby may remove the folder again before the file is in it.
         with suppress(FileNotFoundError):
@@ -193,7 +194,7 @@ def _info(key: str, path: Path) -> FileInfo | None:
 
 
 def _files(folder: Path, prefix: str, after: str) -> Iterator[FileInfo]:
-    """In the order of the keys, as most buckets list them: a folder counts with its slash."""
+    """Lists files in the order of the keys, as most buckets do: a folder counts with its slash."""
     try:
         names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in os.scandir(folder)]
     except (FileNotFoundError, NotADirectoryError):

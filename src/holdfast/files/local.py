@@ -1,4 +1,4 @@
-"""Local copies: for code that needs a real file, for as long as it needs it."""
+"""Provides local copies, for code that needs a real file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from holdfast.errors import FilesGone
 from holdfast.files.contract import FileStore, missing
 
-#: Prefix of the folders in which files are while a process works with them.
+#: Prefix of the folders that contain files while a process works with them.
 PASSING = ".passing-"
 #: A folder in use is touched all the time.
 UNTOUCHED = timedelta(days=1)
-#: What must stay free on the disk: the database and the logs may be on it too.
+#: How much must stay free on the disk: the database and the logs may be on it too.
 _RESERVED_BYTES = 256 * 1024 * 1024
 
 
@@ -29,7 +29,7 @@ class LocalFiles:
 
     @asynccontextmanager
     async def passing(self) -> AsyncIterator[Path]:
-        """A folder that is removed afterwards."""
+        """Provides a folder that is removed afterwards."""
         folder = await asyncio.to_thread(self._new)
         try:
             yield folder
@@ -40,7 +40,7 @@ class LocalFiles:
     async def copy(
         self, store: FileStore, key: str, name: str, *, size: int, sha256: str | None
     ) -> AsyncIterator[Path]:
-        """A file of the store under its name, to be read only."""
+        """Provides a file of the store under its name, to be read only."""
         async with self.passing() as folder:
             self.require_room(size)
             path = folder / name
@@ -64,7 +64,7 @@ class LocalFiles:
 
 
 async def copied_size(store: FileStore, key: str) -> int:
-    """The size of a file, for the copy that is made of it."""
+    """Returns the size of a file, for the copy that is made of it."""
     info = await store.find(key)
     if info is None:
         raise missing(key)

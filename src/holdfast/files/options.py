@@ -1,4 +1,4 @@
-"""What an operator may set about files: where they are kept, and which others may be read."""
+"""Options of an operator about files: where they are kept, and which others may be read."""
 
 from __future__ import annotations
 

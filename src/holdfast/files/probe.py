@@ -1,4 +1,4 @@
-"""Checks that a file store does what we rely on: for `holdfast doctor`."""
+"""Checks that a file store does what we rely on, for `holdfast doctor`."""
 
 from __future__ import annotations
 

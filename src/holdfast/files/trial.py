@@ -16,7 +16,7 @@ from holdfast.stored_files import Content, FileInfo, Written
 
 @asynccontextmanager
 async def on_trial(files: FileAccess) -> AsyncIterator[FileAccess]:
-    """The same files, in which nothing is changed."""
+    """Provides the same files, in which nothing is changed."""
     async with files.local.passing() as folder:
         yield replace(files, store=TrialStore(files.store, FolderStore(folder)))
 
@@ -27,7 +27,7 @@ class TrialStore:
     def __init__(self, kept: FileStore, tried: FileStore) -> None:
         self._kept = kept
         self._tried = tried
-        self._hidden: set[str] = set()  # keys that `kept` no longer answers for
+        self._hidden: set[str] = set()  # keys for which `kept` is no longer asked
 
     @property
     def place(self) -> str:
@@ -70,7 +70,7 @@ class TrialStore:
         self._hidden.add(key)
 
     async def drop_unfinished(self, before: datetime) -> None:
-        """Nothing: the folder of what was tried is removed as a whole."""
+        """Does nothing: the folder of the trial's files is removed as a whole."""
 
     def _of(self, key: str) -> FileStore:
         return self._tried if key in self._hidden else self._kept

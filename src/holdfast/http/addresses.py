@@ -1,8 +1,8 @@
-"""Which addresses may be asked, and a network that connects to no other.
+"""Decides which addresses may be contacted, and provides a network that connects to no other.
 
-The name is resolved, its addresses are checked, and the connection is made to an address that
-was checked. A second look-up, which could answer differently, never happens; TLS and the Host
-header still see the name.
+The name is resolved, its addresses are checked, and the connection is made to an address that was
+checked. A second look-up, which could answer differently, never happens; TLS and the Host header
+still use the name.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from holdfast.http.streams import Network, TcpNetwork, TcpStream
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 _GLOBAL_UNICAST_6 = ipaddress.ip_network("2000::/3")
-# Python counts these as global, or did in one of its versions: relays and tunnels that lead to
-# an IPv4 address of the writer's choice, and blocks set aside later.
+# Python counts these as global, or did in one of its versions: relays and tunnels that lead to an
+# IPv4 address of the sender's choice, and blocks set aside later.
 _REFUSED = tuple(
     ipaddress.ip_network(network)
     for network in ("192.88.99.0/24", "192.0.0.0/24", "2001::/23", "2002::/16", "3fff::/20")
 )
 _MOST_ADDRESSES = 4
-#: Where clouds give every machine its credentials. There are no records there, so they stay
-#: refused when private addresses are allowed. A name such as metadata.google.internal leads to
-#: one of them.
+#: Where clouds give every machine its credentials. No source of records is there, so they stay
+#: refused when private addresses are allowed. A name such as metadata.google.internal leads to one
+#: of them.
 METADATA_ADDRESSES = frozenset(
     ipaddress.ip_address(address)
     for address in (
@@ -69,7 +69,7 @@ def is_public(address: str) -> bool:
 
 
 def is_metadata(address: str) -> bool:
-    """Whether a cloud's metadata service is at the address, in any notation of it."""
+    """Whether a cloud's metadata service is at the address, in any notation."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -83,7 +83,7 @@ def is_metadata(address: str) -> bool:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """The host's addresses in the order in which the system would try them."""
+    """Returns the host's addresses in the order in which the system would try them."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -129,7 +129,7 @@ class CheckedNetwork:
         if addresses and not allowed:
             raise ItemError(
                 "PRIVATE_ADDRESS",
-                # Not which one: it may be a secret of the internal network.
+                # Does not say which one: it may be a secret of the internal network.
                 f"{host} is not at a public address; "
                 "set HOLDFAST_ALLOW_PRIVATE_ADDRESSES=true if you want to reach it",
             )

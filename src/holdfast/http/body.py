@@ -1,4 +1,4 @@
-"""A body's content codings, undone without letting a small body grow beyond its limit."""
+"""Undoes a body's content codings without letting a small body grow beyond its limit."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ _GZIP = zlib.MAX_WBITS | 16
 _ZLIB = zlib.MAX_WBITS
 _RAW = -zlib.MAX_WBITS
 _ZEROS = re.compile(rb"\0*")
-#: An empty member has 20 bytes; larger ones are read in ever larger blocks.
+#: An empty member has 20 bytes; larger ones are read in increasingly large blocks.
 _SMALLEST_BLOCK = 256
 _LARGEST_BLOCK = 1 << 20
-#: Servers use one, by mistake two. Each costs as much as the largest body.
+#: Servers use one, or two by mistake. Each costs as much as the largest body.
 _MOST_CODINGS = 3
 
 
 class CutShort(Exception):
-    """The compressed data ends before its end mark."""
+    """Raised if the compressed data ends before its end mark."""
 
 
 def decode(body: bytes, codings: str, limit: int) -> bytes:
-    """The body without its codings. TOO_LARGE beyond `limit` bytes, at every layer."""
+    """Returns the body without its codings; raises TOO_LARGE beyond `limit` bytes, at every
+    layer."""
     if not body:
         return body
     for coding in reversed(_names(codings)):
@@ -38,7 +39,7 @@ def decode(body: bytes, codings: str, limit: int) -> bytes:
 
 
 def decode_beginning(body: bytes, codings: str, limit: int) -> bytes:
-    """As much of a cut body as can be read; nothing if the coding is invalid."""
+    """Returns as much of a cut body as can be read; nothing if the coding is invalid."""
     try:
         for coding in reversed(_names(codings)):
             body = _beginning(body, coding, limit) if body else body
@@ -64,7 +65,7 @@ def _undo(coding: str) -> Callable[[bytes, int], bytes]:
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
-    """All members of a gzip file, up to one byte more than the limit."""
+    """Unpacks all members of a gzip file, up to one byte more than the limit."""
     source = _Source(body)
     parts: list[bytes] = []
     room = limit + 1
@@ -81,8 +82,10 @@ def _inflate(body: bytes, limit: int) -> bytes:
 
 
 class _Source:
-    """Compressed data, unpacked in blocks. zlib copies what it has not used, so that giving it all
-    the rest for each member takes quadratic time."""
+    """Compressed data, unpacked in blocks.
+
+    zlib copies what it has not used, so giving it all the rest for each member would take quadratic
+    time."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -94,7 +97,7 @@ class _Source:
         return self._position < len(self._body)
 
     def unpack(self, bits: int, room: int) -> Iterator[bytes]:
-        """One member, in parts of together at most `room` bytes."""
+        """Yields one member, in parts of together at most `room` bytes."""
         unpacker = zlib.decompressobj(bits)
         size = _SMALLEST_BLOCK
         while not unpacker.eof and room > 0:
@@ -113,7 +116,7 @@ class _Source:
             yield part
 
     def skip_padding(self) -> None:
-        """Some writers fill the last block with zeros."""
+        """Skips zeros, with which some writers fill the last block."""
         padding = _ZEROS.match(self._body, self._position)
         self._position = padding.end() if padding else self._position
 
@@ -125,13 +128,13 @@ def _beginning(body: bytes, coding: str, limit: int) -> bytes:
 
 
 def _deflate_bits(body: bytes) -> int:
-    """`deflate` means zlib's format, but some servers send the bare stream."""
+    """Returns which format it is: `deflate` means zlib's, but some servers send the bare stream."""
     has_header = len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0
     return _ZLIB if has_header else _RAW
 
 
 class Unpacking:
-    """A body whose codings are undone part by part, as it comes."""
+    """A body whose codings are undone part by part, as it arrives."""
 
     def __init__(self, codings: str | None, limit: int) -> None:
         names = _names(codings or "")
@@ -162,7 +165,7 @@ class Unpacking:
                     return
 
     def close(self) -> None:
-        """Raises CutShort where the end is missing."""
+        """Ends the body; raises CutShort if the end is missing."""
         if self._unpacker is not None and not self._unpacker.eof:
             raise CutShort
 

@@ -61,7 +61,7 @@ class _Walk:
 
 
 class HttpClient:
-    """One for each process; safe to use from all its tasks."""
+    """The HTTP client; each process has one, which all its tasks may use."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class HttpClient:
         )
 
     def through(self, gates: Gates) -> Self:
-        """The same client, with the same connections, whose requests pass these gates."""
+        """Returns the same client, with the same connections, whose requests pass these gates."""
         other = copy.copy(self)
         other._gates = gates
         return other
@@ -108,12 +108,11 @@ class HttpClient:
         into: Into | None = None,
         **sent: Any,
     ) -> Reply:
-        """Asks politely, and returns a whole reply or raises ItemError with a code. With `into`, a
-        function, the body of a success goes there part by part, and the reply has none.
+        """Sends a request politely; returns a whole reply or raises ItemError with a code. With
+        `into`, a function, the body of a success goes there part by part, and the reply has none.
 
-        What is sent may have `params`, `headers` and one of `json`, `data` and `content`. The
-        other options override the client's for this call.
-        """
+        A request may have `params`, `headers` and one of `json`, `data` and `content`. The other
+        options override the client's for this call."""
         message = compose(method, url, **sent)
         defaults = self._options
         walk = _Walk(
@@ -130,14 +129,14 @@ class HttpClient:
         return reply
 
     async def throttled(self, reply: Reply, reason: str, at_least: float = 0.0) -> NoReturn:
-        """For servers that ask for patience in other words than 429: closes the gate of the
+        """Handles servers that ask for patience in other words than 429: closes the gate of the
         reply's host for all workers, for at least that many seconds, and raises RATE_LIMITED."""
         seconds = max(at_least, reply.retry_after or self._default_throttle())
         await self._gates.close(_gate_of(reply.url), seconds, reason)
         raise ItemError("RATE_LIMITED", reason, retry_after=seconds)
 
     def unavailable(self, reply: Reply, reason: str) -> NoReturn:
-        """For servers that say in other words than 5xx that they cannot answer now: raises
+        """Handles servers that say in other words than 5xx that they cannot answer now: raises
         NETWORK_ERROR, which is tried again."""
         label = Message("GET", checked_url(reply.url), {}).label  # without the query
         raise ItemError("NETWORK_ERROR", f"{label}: {reason}", retry_after=reply.retry_after)
@@ -180,8 +179,10 @@ class HttpClient:
             message = following
 
     async def _enter(self, stack: AsyncExitStack, gate: str, *, patient: bool) -> Passage:
-        """Passes a gate. A hop after the first waits for it here: if the item gave up its place, it
-        would begin with the first hop again, and wait for the same gate after it."""
+        """Passes a gate.
+
+        A hop after the first waits for it here: if the item gave up its place, it would begin with
+        the first hop again, and wait for the same gate after it."""
         give_up_at = self._clock.monotonic() + (_HOP_PATIENCE_SECONDS if patient else 0.0)
         while True:
             try:
@@ -192,7 +193,7 @@ class HttpClient:
                 await asyncio.sleep(wait.seconds)
 
     async def _reply(self, message: Message, answer: Answer, passed: tuple[str, ...]) -> Reply:
-        """The response as pipelines see it. One that asks to wait closes the gate first."""
+        """Returns the response as pipelines see it. One that asks to wait closes the gate first."""
         retry_after = answer.headers.get("retry-after")
         throttled = is_throttle(answer.status, retry_after)
         seconds = self._retry_after(answer, retry_after)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections, kept open between requests.
+"""Keeps HTTP/1.1 connections open between requests.
 
 A connection that did not end its exchange, for whatever reason, is closed at once and never used
 again; closing needs no waiting, so that a cancelled request loses no place.
@@ -36,14 +36,14 @@ def origin_of(url: httpx2.URL) -> Origin:
 
 
 class Connection:
-    """Raises OSError, and the errors of h11."""
+    """One connection; raises OSError, and the errors of h11."""
 
     def __init__(self, stream: TcpStream) -> None:
         self._stream = stream
         self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
 
     async def ask(self, request: h11.Request, body: bytes) -> h11.Response:
-        """Sends the request; the head of the response."""
+        """Sends the request; returns the head of the response."""
         send = self._state.send
         message = send(request) or b""
         if body:
@@ -70,8 +70,9 @@ class Connection:
         return event
 
     def renew(self) -> bool:
-        """Whether another request may follow. Bytes after the response would be taken for the
-        beginning of the next."""
+        """Prepares for another request; returns whether one may follow.
+
+        Bytes after the response would be taken for the beginning of the next."""
         state = self._state
         if state.our_state is not h11.DONE or state.their_state is not h11.DONE:
             return False
@@ -89,7 +90,7 @@ class Connection:
 
 
 class Connections:
-    """Idle ones by origin, and no more than allowed altogether."""
+    """Idle connections by origin, and no more than allowed altogether."""
 
     def __init__(
         self, network: Network, context: ssl.SSLContext, options: HttpOptions, clock: Clock
@@ -125,13 +126,14 @@ class Connections:
                 self._in_use -= 1
 
     def close(self) -> None:
-        """Closes those that are idle; the others are closed when they become so."""
+        """Closes idle connections; the others are closed when they become idle."""
         self._is_closed = True
         for connection in list(self._idle):
             self._drop(connection)
 
     def _reused(self, origin: Origin) -> Connection | None:
-        """The one that was used last: its server is the least likely to give it up."""
+        """Returns the connection that was used last: its server is the least likely to have closed
+        it."""
         self._drop_expired()
         while waiting := self._of_origin.get(origin):
             connection = waiting[-1]

@@ -1,4 +1,4 @@
-"""One request as it goes out, and how a redirect changes it. Nothing here does I/O."""
+"""One request as it is sent, and how a redirect changes it. Nothing here does I/O."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from holdfast.errors import ItemError
 
 _HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-fA-F:.]+")  # the second is IPv6
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# What a caller's headers keep on the way to another origin. Anything else may be a secret
-# that was meant for the first one.
+# Headers of a caller that are kept on the way to another origin. Anything else may be a secret that
+# was meant for the first one.
 _HARMLESS = frozenset({"accept", "accept-language", "content-type"})
 _ABOUT_BODY = frozenset({"content-type", "content-length", "content-encoding"})
 
@@ -25,19 +25,20 @@ _ABOUT_BODY = frozenset({"content-type", "content-length", "content-encoding"})
 class Message:
     method: str
     url: httpx2.URL
-    headers: Mapping[str, str]  # the caller's, names in lower case
+    headers: Mapping[str, str]  # the caller's headers, with names in lower case
     body: bytes = b""
 
     @property
     def host(self) -> str:
-        """Names the gate: the host in lower case, with its port unless that is the default."""
+        """The name of the gate: the host in lower case, with its port unless that is the
+        default."""
         name = self.url.raw_host.decode("ascii").rstrip(".").lower()
         name = f"[{name}]" if ":" in name else name
         return name if self.url.port is None else f"{name}:{self.url.port}"
 
     @property
     def label(self) -> str:
-        """For people; without the query, which may hold a key."""
+        """The request as shown to people, without the query, which may contain a key."""
         query = "?…" if self.url.query else ""
         return f"{self.method} {self.url.copy_with(query=None)}{query}"
 
@@ -64,7 +65,7 @@ def compose(
 
 
 def checked_url(url: str | httpx2.URL) -> httpx2.URL:
-    """The URL without its fragment, or INVALID_URL."""
+    """Returns the URL without its fragment; raises INVALID_URL if it is not one."""
     try:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, TypeError, ValueError) as error:
@@ -84,7 +85,7 @@ def checked_url(url: str | httpx2.URL) -> httpx2.URL:
 
 
 def redirected(message: Message, status: int, location: str | None) -> Message | None:
-    """The request that a redirect asks for; None if the reply is not a redirect."""
+    """Returns the request that a redirect asks for; None if the reply is not a redirect."""
     if status not in _REDIRECTS or not location:
         return None
     try:

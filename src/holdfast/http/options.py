@@ -1,4 +1,4 @@
-"""What an operator may set about HTTP; the defaults suit strangers' web sites."""
+"""Options of an operator about HTTP; the defaults suit other people's web sites."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class HttpOptions:
     max_redirects: int = 5
     max_connections: int = 100
     follow_off_host: bool = True
-    throttle_seconds: float = 30.0  # how long a gate closes when a 429 does not say
+    throttle_seconds: float = 30.0  # how long a gate closes if a 429 does not say
     max_retry_after_seconds: float = 3600.0
 
     @property

@@ -15,7 +15,7 @@ from holdfast.http.statuses import code_of_status, phrase_of_status
 from holdfast.text_encodings import codec_named
 
 _SAMPLE_CHARACTERS = 200
-# Types that carry JSON by carelessness; anything else that is not JSON's own is refused.
+# Types with which careless servers send JSON; anything else that is not JSON's own is refused.
 _UNTYPED = frozenset(
     {"", "text/plain", "application/octet-stream", "text/javascript", "application/javascript"}
 )
@@ -25,11 +25,11 @@ _CHARSET = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9_.:-]+)", re.IGNORECASE)
 @dataclass(frozen=True, slots=True)
 class Reply:
     status: int
-    url: str  # where it came from, after redirects
+    url: str  # the URL that it came from, after redirects
     headers: httpx2.Headers  # names in any case
-    content: bytes  # decompressed, whole
+    content: bytes  # decompressed and complete
     history: tuple[str, ...] = ()  # the URLs that redirected here
-    retry_after: float | None = None  # seconds the server asks for, bounded
+    retry_after: float | None = None  # seconds that the server asks to wait, bounded
     throttled: bool = False
 
     @property
@@ -38,19 +38,21 @@ class Reply:
 
     @property
     def content_type(self) -> str:
-        """In lower case, without parameters; empty where the server sent none."""
+        """The type in lower case, without parameters; empty if the server sent none."""
         value: str = self.headers.get("content-type", "")
         return value.partition(";")[0].strip().lower()
 
     @property
     def text(self) -> str:
-        """Decoded by the charset it came with, otherwise as UTF-8, with invalid bytes marked."""
+        """The body decoded by its charset, otherwise as UTF-8, with invalid bytes marked."""
         encoding = self._charset() or "utf-8"
         return self.content.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
 
     def json(self) -> Any:
-        """The body's value. INVALID_RESPONSE where it says to be something else than JSON,
-        PARSE_ERROR where it says to be JSON and is not."""
+        """Parses the body.
+
+        Raises INVALID_RESPONSE if its type is not JSON's, PARSE_ERROR if it is and the body is not
+        JSON."""
         kind = self.content_type
         if not (kind.endswith(("/json", "+json")) or kind in _UNTYPED):
             raise ItemError("INVALID_RESPONSE", f"{self._label} is {kind}, not JSON: {self.sample}")
@@ -81,7 +83,7 @@ class Reply:
 
     @property
     def _label(self) -> str:
-        """The URL without its query, which may hold a key."""
+        """The URL without its query, which may contain a key."""
         return self.url.partition("?")[0]
 
     def _charset(self) -> str | None:

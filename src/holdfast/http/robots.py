@@ -1,6 +1,6 @@
-"""robots.txt by RFC 9309: fetched once a day per origin, and obeyed.
+"""Obeys robots.txt by RFC 9309: fetched once a day per origin.
 
-A file that is not there (4xx) allows everything; one that cannot be had now (5xx, silence)
+A file that does not exist (4xx) allows everything; one that cannot be fetched now (5xx, silence)
 allows nothing for the moment.
 """
 
@@ -23,14 +23,14 @@ MAX_ROBOTS_BYTES = 500 * 1024
 MAX_ROBOTS_REDIRECTS = 5
 
 _FRESH_SECONDS = 24 * 3600.0
-# A file that others share is looked up more often, so that none is used for more than a day.
+# A shared file is looked up more often, so that none is used for more than a day.
 _SHARED_SECONDS, _LOOKED_UP_SECONDS = 23 * 3600.0, 3600.0
 _UNAVAILABLE_SECONDS = 60.0
 _MOST_ORIGINS = 10_000
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
-# These say more about the host than about its robots.txt: the item gets them as they are.
+# These errors say more about the host than about its robots.txt: the item gets them as they are.
 _PASSED_ON = frozenset({"RATE_LIMITED", "PRIVATE_ADDRESS", "DNS_ERROR", "CONNECTION_REFUSED"})
-# A redirect that leads nowhere is as good as no file.
+# A redirect that leads nowhere counts as no file.
 _NO_FILE = frozenset({"INVALID_RESPONSE", "INVALID_URL"})
 
 Fetch = Callable[[str], Awaitable[Reply]]
@@ -38,13 +38,13 @@ SlowDown = Callable[[str, float], Awaitable[None]]
 
 
 class RobotsFile(NamedTuple):
-    """None: the host has no such file, and allows everything."""
+    """A host's robots.txt; None: the host has no such file, and allows everything."""
 
     text: str | None
 
 
 class SharedFiles(Protocol):
-    """Where processes keep robots.txt for each other, by origin."""
+    """The store in which processes keep robots.txt for each other, by origin."""
 
     async def read(self, origin: str) -> RobotsFile | None: ...
 

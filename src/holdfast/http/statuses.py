@@ -1,4 +1,4 @@
-"""What a reply's status means for its item, and how long a server asks to be left alone."""
+"""Decides what a reply's status means for its item, and how long a server asks to be left alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = re.compile(r"\d{1,12}(\.\d+)?")
 
 
 def code_of_status(status: int, *, throttled: bool = False) -> str | None:
-    """The error code of a status; None if it is not an error."""
+    """Returns the error code of a status; None if it is not an error."""
     if throttled:
         return "RATE_LIMITED"
     if 200 <= status < 300 or status == 304:
@@ -45,11 +45,10 @@ def phrase_of_status(status: int) -> str:
 
 
 def retry_after_seconds(value: str | None, sent_at: datetime) -> float | None:
-    """Seconds asked for by a Retry-After header, as a number or as an HTTP date.
+    """Returns the seconds of a Retry-After header, which has a number or an HTTP date.
 
-    A date is compared with `sent_at`, the reply's own Date where it has one, so that neither
-    side's wrong clock matters. None: there is no such header, or it says nothing sensible.
-    """
+    A date is compared with `sent_at`, the reply's own Date if it has one, so that neither side's
+    wrong clock matters. None: there is no such header, or it says nothing sensible."""
     text = (value or "").strip()
     if _SECONDS.fullmatch(text):
         return float(text)

@@ -7,12 +7,12 @@ import select
 import ssl
 from typing import Any, Protocol
 
-_MOST_UNREAD = 256 * 1024  # then the server has to wait
+_MOST_UNREAD = 256 * 1024  # with more unread, the server has to wait
 
 
 class Network(Protocol):
     async def connect(self, host: str, port: int, seconds: float) -> TcpStream:
-        """Raises OSError, TimeoutError among them, or ItemError."""
+        """Connects; raises OSError, TimeoutError among them, or ItemError."""
 
 
 class TcpNetwork:
@@ -33,11 +33,12 @@ class TcpStream(asyncio.Protocol):
         self._failure: Exception | None = None
         self._readable: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
-        self._is_full = False  # what is to be sent waits for the server
+        self._is_full = False  # whether what is to be sent waits for the server
         self._arrivals = select.poll()
 
     async def start_tls(self, context: ssl.SSLContext, name: str, seconds: float) -> None:
-        """Raises OSError, TimeoutError and SSLError among them; the stream is closed then."""
+        """Starts TLS; raises OSError, TimeoutError and SSLError among them; the stream is closed
+        then."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds):
@@ -49,7 +50,7 @@ class TcpStream(asyncio.Protocol):
             raise
 
     async def read(self, most: int) -> bytes:
-        """At least one byte and at most `most`; none at the end. Raises OSError."""
+        """Returns at least one byte and at most `most`; none at the end. Raises OSError."""
         while not self._unread and not self._is_over:
             self._readable = asyncio.get_running_loop().create_future()
             await self._readable
@@ -63,7 +64,7 @@ class TcpStream(asyncio.Protocol):
         return data
 
     async def write(self, data: bytes) -> None:
-        """Raises OSError."""
+        """Sends the data; raises OSError."""
         if self._transport.is_closing():
             raise ConnectionError(str(self._failure or "the connection is closed"))
         self._transport.write(data)
@@ -75,14 +76,14 @@ class TcpStream(asyncio.Protocol):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing came that nobody asked for, not even the end."""
+        """Whether nothing arrived that was not requested, not even the end."""
         return not (self._is_over or self._unread or self._arrivals.poll(0))
 
     def close(self) -> None:
-        """At once, whatever the other side has still to say."""
+        """Closes the stream at once, whatever the other side still has to say."""
         self._transport.abort()
 
-    # What the loop calls.
+    # Called by the loop.
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport

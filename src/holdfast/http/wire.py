@@ -1,4 +1,4 @@
-"""One request out, one reply back, within its time and size; failures get their code."""
+"""Sends one request and returns one reply, within its time and size; failures get their code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast.http.message import Message
 from holdfast.http.options import HttpOptions
 from holdfast.http.streams import Network
 
-_THREAD_ABOVE_BYTES = 32 * 1024  # may unpack to 32 MB, which would hold up the event loop
+_THREAD_ABOVE_BYTES = 32 * 1024  # may unpack to 32 MB, which would block the event loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Answer:
     content: bytes
 
 
-#: Takes a body part by part.
+#: Receives a body part by part.
 Into = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """How much of a body is taken, and by whom."""
+    """How much of a body is accepted, and where it goes."""
 
     max_bytes: int
     cut: bool
@@ -48,8 +48,10 @@ class _Taken:
 
 
 class Wire:
-    """The connections. Cookies are not kept, and no proxy is taken from the environment: it would
-    resolve names itself, past the address check."""
+    """The connections.
+
+    Cookies are not kept, and no proxy is taken from the environment: it would resolve names itself,
+    past the address check."""
 
     def __init__(self, options: HttpOptions, network: Network, clock: Clock) -> None:
         self._connections = Connections(network, httpx2.create_ssl_context(), options, clock)
@@ -68,9 +70,11 @@ class Wire:
         cut: bool = False,
         into: Into | None = None,
     ) -> Answer:
-        """The reply to one request. Its body is whole, unless `cut` asks for the beginning
-        or the status is not a success: then it is what fits into `max_bytes`. The body of a
-        success goes to `into` as it comes, where that is given."""
+        """Returns the reply to one request.
+
+        Its body is whole, unless `cut` asks for the beginning or the status is not a success: then
+        it is what fits into `max_bytes`. If `into` is given, it receives the body of a success as
+        it arrives."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._exchange(message, _Taken(max_bytes, cut, into))
@@ -173,7 +177,8 @@ async def _decoded(
 
 
 def _without_value(error: Exception) -> str:
-    """The library quotes the value of a header, which may be a key."""
+    """Describes an error without the value of a header, which the library quotes and which may be a
+    key."""
     text = str(error)
     return "Illegal header value" if "header value" in text else text
 

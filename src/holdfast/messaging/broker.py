@@ -37,8 +37,10 @@ AGAIN_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. `queue` is the short name of one of our queues: see topology.py; or, for
-    an exchange of others, the routing key."""
+    """A message to send.
+
+    `queue` is the short name of one of our queues: see topology.py; or, for another program's
+    exchange, the routing key."""
 
     queue: str
     message_id: str
@@ -57,8 +59,8 @@ class _Exits:
 
 
 class Broker:
-    """Two connections: RabbitMQ stops reading from one that publishes when it is short of memory,
-    and acknowledgements must not wait behind that."""
+    """Two connections to RabbitMQ: it stops reading from one that publishes when it is short of
+    memory, and acknowledgements must not wait behind that."""
 
     def __init__(
         self,
@@ -85,7 +87,9 @@ class Broker:
         return self._publishing.is_up and (self._consuming.is_up or not self._consuming_opened)
 
     async def open(self) -> None:
-        """Waits for a broker that cannot be reached; UserError if a person has to fix something."""
+        """Opens the connection; waits for a broker that cannot be reached.
+
+        Raises UserError if a person has to fix something."""
         await self._publishing.open()
         while True:
             try:
@@ -102,7 +106,8 @@ class Broker:
         await self._publishing.close()
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[str | None]:
-        """Sends all at once; for each, None if the broker has it, or why that is not known."""
+        """Sends all at once; returns for each None if the broker has it, or why that is not
+        known."""
         try:
             exits = await self._open_exits()
         except (BrokerGone, UserError) as error:
@@ -122,12 +127,13 @@ class Broker:
         exchange = exits.channel.default_exchange
         if name:
             exchange = await exits.channel.get_exchange(name, ensure=False)
-        # Whether anybody listens there is not our business.
+        # Whether anyone listens there is not our concern.
         return await self._send(exchange, outgoing.queue, _message(outgoing), mandatory=False)
 
     async def _missing_exchanges(self, names: Iterable[str]) -> dict[str, str]:
-        """Those that do not exist, and why they cannot be used. To publish to one would close the
-        channel, and with it lose the other messages."""
+        """Returns the exchanges that do not exist, and why they cannot be used.
+
+        Publishing to one would close the channel, and lose the other messages with it."""
         missing = {}
         for name in sorted(names):
             if name:
@@ -151,11 +157,12 @@ class Broker:
         return None
 
     async def consume(self, queue: str, prefetch: int) -> Consumer:
-        """Deliveries of one of our queues, at most `prefetch` unacknowledged at once."""
+        """Reads deliveries of one of our queues, at most `prefetch` unacknowledged at once."""
         return await self.read(OwnQueue(self.topology, queue), prefetch)
 
     async def read(self, readable: ReadableQueue, prefetch: int, consumers: int = 1) -> Consumer:
-        """The same for any queue, for each of several consumers."""
+        """Reads any queue, with at most `prefetch` unacknowledged deliveries for each of several
+        consumers."""
         async with self._opening_consuming:
             if not self._consuming_opened:
                 await self._consuming.open()
@@ -167,7 +174,7 @@ class Broker:
         return consumer
 
     async def declare(self, queue: str) -> int:
-        """Makes sure that one of our queues is there; returns how many messages wait in it."""
+        """Ensures that one of our queues exists; returns how many messages wait in it."""
         channel = await self._publishing.channel()
         try:
             async with loss_is_broker_gone():
@@ -177,7 +184,8 @@ class Broker:
             await close_quietly(channel)
 
     async def depth(self, queue: str) -> int:
-        """Messages waiting in a queue, without those being processed; BrokerGone if unknown."""
+        """Counts the messages waiting in a queue, without those being processed; raises BrokerGone
+        if that is unknown."""
         channel = await self._publishing.channel()
         try:
             async with loss_is_broker_gone():
@@ -205,7 +213,8 @@ class Broker:
             return self._exits
 
     async def _declare_again(self, exits: _Exits) -> None:
-        """After a message that no queue accepted: the queue or its binding was deleted."""
+        """Declares the queues again after a message that no queue accepted: the queue or its
+        binding was deleted."""
         if self._unrouted:
             self._unrouted = False
             async with loss_is_broker_gone():
@@ -223,7 +232,7 @@ class Broker:
     async def _set_aside(
         self, message: AbstractIncomingMessage, headers: dict[str, Any]
     ) -> str | None:
-        """Publishes a copy to the dead letters; None, or why it may not be there."""
+        """Publishes a copy to the dead letters; returns None, or why it may not be there."""
         try:
             exits = await self._open_exits()
         except (BrokerGone, UserError) as error:
@@ -252,8 +261,8 @@ class Broker:
         except CONNECTION_EXCEPTIONS as error:
             return f"the connection was lost: {reason_of(error)}"
         except Exception as error:
-            # A message that cannot be encoded, such as one with a header of a strange type; the
-            # others of its batch are sent.
+            # A message that cannot be encoded, such as one with a header of an unsupported type;
+            # the others of its batch are sent.
             return f"it cannot be sent: {type(error).__name__}: {error}"
         return None
 

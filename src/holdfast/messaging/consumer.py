@@ -1,4 +1,4 @@
-"""A consumer of one queue that outlives its connections."""
+"""Consumes one queue across reconnects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ReadableQueue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnQueue:
-    """One of our own."""
+    """One of our own queues."""
 
     topology: Topology
     word: str
@@ -58,7 +58,7 @@ class OwnQueue:
         return self.topology.queue(self.word)
 
     async def declare(self, channel: AbstractChannel) -> None:
-        await self.topology.declare(channel)  # the dead letters too
+        await self.topology.declare(channel)  # declares the dead letters too
         await self.topology.declare_queue(channel, self.word)
 
 
@@ -101,15 +101,14 @@ class Consumer:
         while (delivery := await self._waiting.get()) is not None:
             if not delivery.is_lost:
                 return delivery
-        self._waiting.put_nowait(None)  # for other iterators
+        self._waiting.put_nowait(None)  # wakes other iterators
         raise StopAsyncIteration
 
     async def stop(self, hand_back: HandBack = Delivery.give_back) -> None:
-        """Takes no more: deliveries not started are returned, the others can still be settled.
+        """Accepts no more: deliveries not started are returned, the others can still be settled.
 
-        Not before the broker has stopped sending: it refills a free place at once, and counts what
-        is given back as a delivery.
-        """
+        It waits until the broker has stopped sending: the broker refills a free place at once, and
+        counts what is given back as a delivery."""
         self._stopping.set()
         subscription = self._subscription
         if subscription is not None:
@@ -168,11 +167,11 @@ class Consumer:
                 # Sent when the queue is deleted; there is no other sign of it.
                 underlay.on_consumer_cancel_callbacks.add(lambda _: lose(None))
                 channel.close_callbacks.add(lambda _, error: lose(error))
-                if self._stopping.is_set():  # while the connection was made again
+                if self._stopping.is_set():  # while the connection was opened again
                     return
                 queue = await channel.get_queue(self._readable.name, ensure=False)
-                # On one channel: if each had its own, a message of a process that dies would go
-                # from one to the next as they close, and each time count as a delivery.
+                # All on one channel: if each had its own, a message of a process that dies would go
+                # from one to the next as they close, and count as a delivery each time.
                 tags = [await queue.consume(self._take) for _ in range(self._consumers)]
             self._subscription = _Subscription(channel, queue, tags)
             if self._stopping.is_set():  # too late for `stop` to cancel it
@@ -183,8 +182,9 @@ class Consumer:
             await close_quietly(channel)
 
     def _log_lost(self, error: BaseException | None) -> None:
-        """Warns if RabbitMQ closed the channel, e.g. because a message was held for too long. A
-        lost connection is logged by the link."""
+        """Warns if RabbitMQ closed the channel, e.g.
+
+        because a message was held for too long. A lost connection is logged by the link."""
         refused = isinstance(error, ChannelClosed)
         write = self._log.warning if refused else self._log.info
         write("queue.lost", queue=self._word, error=reason_of(error) if error else "it was deleted")

@@ -57,7 +57,8 @@ async def keep_dead_messages(
     log: FilteringBoundLogger,
     rng: random.Random,
 ) -> None:
-    """Until the consumer is stopped: `keep` commits each dead message, then it is acknowledged."""
+    """Stores dead messages until the consumer is stopped: `keep` commits each one, then it is
+    acknowledged."""
     async for delivery in consumer:
         await _insist(delivery, describe(delivery, topology), keep, log, rng)
 
@@ -69,8 +70,8 @@ async def _insist(
     log: FilteringBoundLogger,
     rng: random.Random,
 ) -> None:
-    """Tries again here instead of giving it back: RabbitMQ would deliver it again at once, without
-    end."""
+    """Tries again here instead of giving the message back: RabbitMQ would deliver it again at once,
+    without end."""
     for seconds in backoff(rng, FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS):
         if delivery.is_lost:
             return
@@ -85,7 +86,7 @@ async def _insist(
 
 
 def describe(delivery: Delivery, topology: Topology) -> DeadMessage:
-    """What is known about a dead message, whatever it contains."""
+    """Describes what is known about a dead message, whatever it contains."""
     job_id, message_id = _hints(delivery.body)
     deaths = _deaths(delivery.headers, topology)
     code, reason, queue = _cause(delivery, deaths)
@@ -115,7 +116,7 @@ def _cause(delivery: Delivery, deaths: list[dict[str, Any]]) -> tuple[str, str, 
 
 
 def _flaw(payload: bytes) -> tuple[str, str] | None:
-    """What is wrong with it as an envelope, if anything."""
+    """Returns what is wrong with it as an envelope, if anything."""
     try:
         parse(payload, max_bytes=len(payload))
     except BadEnvelope as error:
@@ -124,7 +125,7 @@ def _flaw(payload: bytes) -> tuple[str, str] | None:
 
 
 def _deaths(headers: dict[str, Any], topology: Topology) -> list[dict[str, Any]]:
-    """RabbitMQ's own account and ours, in values that JSON and every database can hold."""
+    """Returns RabbitMQ's own account and ours, in values that JSON and every database can hold."""
     entries = headers.get("x-death")
     listed = entries if isinstance(entries, list) else []
     theirs = [_death(entry, topology) for entry in listed if isinstance(entry, dict)]
@@ -154,7 +155,7 @@ def _death(entry: dict[str, Any], topology: Topology) -> dict[str, Any]:
 
 
 def _hints(payload: bytes) -> tuple[int | None, str | None]:
-    """Job and message id, as far as the payload has them."""
+    """Returns job and message id, if the payload has them."""
     try:
         header = json.loads(payload)["header"]
         job_id, message_id = header.get("job_id"), header.get("message_id")
@@ -168,7 +169,7 @@ def _hints(payload: bytes) -> tuple[int | None, str | None]:
 
 
 def _derived_id(payload: bytes) -> str:
-    """The same for the same payload, so that it is stored once."""
+    """Derives an id that is the same for the same payload, so that it is stored once."""
     return str(uuid5(NAMESPACE_URL, payload.hex()))
 
 

@@ -26,7 +26,7 @@ SetAside = Callable[[AbstractIncomingMessage, dict[str, Any]], Awaitable[str | N
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message is acknowledged after what it asks for is committed, never before."""
+    """A message, acknowledged after what it asks for is committed, never before."""
 
     body: bytes
     message_id: str | None
@@ -40,7 +40,9 @@ class Delivery:
     _log: FilteringBoundLogger = field(repr=False)
 
     async def ack(self) -> None:
-        """The message is finished. On a lost channel this is only logged: it comes again."""
+        """Marks the message as finished.
+
+        On a lost channel this is only logged: it will arrive again."""
         try:
             async with loss_is_broker_gone():
                 await self._message.ack()
@@ -48,7 +50,9 @@ class Delivery:
             self._log_unsettled(error)
 
     async def give_back(self) -> None:
-        """Back to the queue, for another consumer. RabbitMQ counts it as a delivery."""
+        """Puts the message back into the queue, for another consumer.
+
+        RabbitMQ counts it as a delivery."""
         try:
             async with loss_is_broker_gone():
                 await self._message.reject(requeue=True)
@@ -56,8 +60,10 @@ class Delivery:
             self._log_unsettled(error)
 
     async def reject_to_dead(self, code: str, reason: str) -> None:
-        """To the dead letters at once. Its copy there has the code and the reason; if that copy
-        cannot be confirmed, RabbitMQ moves the message itself, without them."""
+        """Moves the message to the dead letters at once.
+
+        Its copy there has the code and the reason; if that copy cannot be confirmed, RabbitMQ moves
+        the message itself, without them."""
         headers = {
             CODE_HEADER: code,
             REASON_HEADER: reason[:_REASON_CHARACTERS],
@@ -79,17 +85,17 @@ class Delivery:
 
     @property
     def own_headers(self) -> dict[str, Any]:
-        """Those that its sender gave it."""
+        """The headers that its sender set."""
         return {name: value for name, value in self.headers.items() if name != COUNT_HEADER}
 
     @property
     def is_settled(self) -> bool:
-        """Acknowledged or rejected, or at least sent so."""
+        """Whether it was acknowledged or rejected, or at least sent so."""
         return self._message.processed
 
     @property
     def is_lost(self) -> bool:
-        """Its channel is gone, so it will be delivered again."""
+        """Whether its channel is gone, so that it will be delivered again."""
         try:
             return self._message.channel.is_closed
         except RuntimeError:

@@ -29,7 +29,7 @@ from holdfast.errors import BadEnvelope
 from holdfast.observe import tracing
 from holdfast_client.json_depth import nests_deeper_than
 
-#: why a message is not an envelope of ours
+#: the reasons why a message is not one of our envelopes
 BAD_ENVELOPE_CODES = {
     "TOO_LARGE": "The message has more than 65,536 bytes.",
     "NOT_JSON": "The message is not JSON that every reader reads alike: UTF-8, each key once, "
@@ -66,7 +66,7 @@ def _check_tracestate(text: str) -> str:
 
 
 def _check_instant(value: Any) -> Any:
-    """A number would be read as seconds since 1970."""
+    """Refuses a number, which would be read as seconds since 1970."""
     if not isinstance(value, str | datetime):
         raise ValueError("is not a time")
     return value
@@ -113,21 +113,21 @@ class Envelope(_Part):
 
 
 class Body(_Part):
-    """What a message of one type says: references, never data."""
+    """The content of a message of one type: references, never data."""
 
     type: ClassVar[str]
     version: ClassVar[int] = 1
 
 
 class JobWork(Body):
-    """A nudge: the job has work. It is out for as long as that is so."""
+    """A nudge: the job has work. The message exists as long as that is so."""
 
     type = "job.work"
     job_id: JobId
 
 
 class JobStart(Body):
-    """Make a job of a pipeline that discovers its records."""
+    """Starts a job of a pipeline that discovers its records."""
 
     type = "job.start"
     pipeline: Annotated[str, Field(min_length=1, max_length=200)]
@@ -136,8 +136,9 @@ class JobStart(Body):
 
 
 class ItemsAdd(Body):
-    """Add records to the standing job of a pipeline. The only message that carries data: it is
-    acknowledged after the commit that stores them."""
+    """Adds records to the standing job of a pipeline.
+
+    The only message that carries data: it is acknowledged after the commit that stores them."""
 
     type = "items.add"
     pipeline: Annotated[str, Field(min_length=1, max_length=200)]
@@ -172,7 +173,7 @@ def compose(
     attempt: int = 1,
     trace: Tracing | None = None,
 ) -> Message:
-    """A message of ours."""
+    """Creates one of our messages."""
     header = Header(
         message_id=message_id,
         correlation_id=correlation_id,
@@ -194,12 +195,12 @@ def dump(message: Message) -> bytes:
     return envelope.model_dump_json(exclude=exclude).encode()
 
 
-#: Of a message that is read; larger ones become dead letters.
+#: Limit for messages that are read; larger ones become dead letters.
 MAX_MESSAGE_BYTES = 64 * 1024
 
 
 def parse(raw: bytes, max_bytes: int = MAX_MESSAGE_BYTES) -> Message:
-    """The message in these bytes; raises BadEnvelope, and nothing else, if they are not one."""
+    """Parses a message; raises BadEnvelope, and nothing else, if the bytes are not one."""
     if len(raw) > max_bytes:
         raise BadEnvelope("TOO_LARGE", f"{len(raw):,} bytes, where {max_bytes:,} are allowed")
     value = _strict_json(raw)
@@ -237,7 +238,7 @@ def _unknown(header: Header) -> BadEnvelope:
 
 
 def _strict_json(raw: bytes) -> Any:
-    """The value, if every JSON reader would read the same one."""
+    """Parses JSON, if every JSON reader would read the same value."""
     try:
         text = raw.decode()
         value = json.loads(
@@ -279,7 +280,7 @@ def _finite(digits: str) -> float:
 
 
 def _problems(error: ValidationError) -> str:
-    """Where and what, without the values: they may be private."""
+    """Returns where and what is wrong, without the values: they may be private."""
     details = error.errors(include_url=False, include_context=False, include_input=False)
     problems = [
         f"{'.'.join(map(str, detail['loc'])) or 'it'}: {detail['msg']}" for detail in details
@@ -290,7 +291,7 @@ def _problems(error: ValidationError) -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of all messages: the envelope, and for each type its body."""
+    """Returns the JSON Schema of all messages: the envelope, and for each type its body."""
     bodies = list(TYPES.values())
     models = [(model, "validation") for model in (Envelope, *bodies)]
     references, definitions = models_json_schema(models)  # type: ignore[arg-type]

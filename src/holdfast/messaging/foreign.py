@@ -1,5 +1,6 @@
-"""Queues of others, read by the consumers of extensions. A message is acknowledged after the commit
-of what it contains."""
+"""Reads other programs' queues for the consumers of extensions.
+
+A message is acknowledged after the commit of what it contains."""
 
 from __future__ import annotations
 
@@ -36,14 +37,16 @@ from holdfast.observe.metrics import Metrics
 from holdfast.store.messages import Messages
 from holdfast.tasks import end_tasks
 
-#: Tries of a message that fails unexpectedly, and the first and longest wait between them.
+#: How often a message that fails unexpectedly is tried, and the first and longest wait between
+#: tries.
 _TRIES = 4
 _FIRST_SECONDS = 0.5
 _LONGEST_SECONDS = 30.0
-#: The file store or the database is gone, a kill switch is on, too many items are waiting.
+#: Errors that pass: the file store or the database is gone, a kill switch is on, too many items are
+#: waiting.
 _NOT_NOW = (FilesGone, GateWait, SwitchedOff, Throttled)
 
-#: Takes a message in one transaction, once; False if it was taken before.
+#: Takes a message in one transaction, once; returns False if it was taken before.
 Accept = Callable[[str | None, str, Fill], Awaitable[bool]]
 _RETURN_SECONDS = 0.8
 _PLAIN = (str, int, float, bool)
@@ -118,7 +121,7 @@ class ForeignTrust:
 
 
 class ForeignConsumer:
-    """Reads one queue: at most `prefetch` messages at once, each in a transaction of its own."""
+    """Reads one queue: at most `prefetch` messages at once, each in its own transaction."""
 
     def __init__(
         self,
@@ -140,8 +143,8 @@ class ForeignConsumer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Until it is cancelled, or its consumer is stopped; what is not taken by then is sent to
-        the queue again."""
+        """Reads until it is cancelled, or its consumer is stopped; what is not taken by then is
+        sent to the queue again."""
         try:
             async for delivery in self._consumer:
                 task = asyncio.create_task(self._take_or_return(delivery))
@@ -158,8 +161,10 @@ class ForeignConsumer:
             raise
 
     async def _return(self, delivery: Delivery) -> None:
-        """RabbitMQ counts the deliveries of a message, and sets it aside after three: a stop is not
-        a death. In a queue of others, which may count differently, it is simply left."""
+        """Returns a message at a stop.
+
+        RabbitMQ counts the deliveries of a message, and sets it aside after three, but a stop is
+        not a crash. In other programs' queues, which may count differently, it is simply left."""
         plain = all(isinstance(value, _PLAIN) for value in delivery.own_headers.values())
         if not (self._spec.declares and plain) or delivery.is_lost or delivery.is_settled:
             return
@@ -171,7 +176,8 @@ class ForeignConsumer:
             await delivery.ack()
 
     async def _take(self, delivery: Delivery) -> None:
-        """Tries again here: RabbitMQ would deliver a message that is given back at once."""
+        """Takes a message; tries again here, because RabbitMQ would deliver a message that is given
+        back at once."""
         waits = backoff(self._rng, _FIRST_SECONDS, _LONGEST_SECONDS)
         number = 0
         while number < _TRIES:
@@ -179,7 +185,7 @@ class ForeignConsumer:
             try:
                 await self._take_once(delivery)
                 return
-            except DatabaseGone:  # only when the delivery is lost: it comes again
+            except DatabaseGone:  # only if the delivery is lost: it will arrive again
                 return
             except _NOT_NOW as wait:  # nothing is wrong with the message: it is held until then
                 if delivery.is_lost:

@@ -9,8 +9,10 @@ from holdfast.store.idempotency import MessageKey
 
 
 class ItemAdds:
-    """`owner`: whose standing job a message without an owner means. To take any would let unsigned
-    messages write into the jobs of all."""
+    """Adds records that messages contain.
+
+    `owner`: whose standing job a message without an owner means. If any were allowed, unsigned
+    messages could write into everyone's jobs."""
 
     def __init__(self, adding: Adding, trust: MessageTrust, owner: str) -> None:
         self._adding = adding

@@ -32,7 +32,7 @@ class JobStarts:
         self._trust = trust
 
     async def start(self, message: Message, request: JobStart, payload: bytes) -> None:
-        """Makes the job that a message asks for, in the transaction that records the message."""
+        """Starts the job that a message asks for, in the transaction that records the message."""
         header = message.header
         self._trust.check(payload, header.signature, request.owner)
         if header.signature is not None:

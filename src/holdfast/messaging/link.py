@@ -1,4 +1,4 @@
-"""A connection to RabbitMQ that is made again whenever it is lost."""
+"""Keeps a connection to RabbitMQ, and opens it again whenever it is lost."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from holdfast.tasks import end_tasks
 from holdfast.urls import check_files, mask_password
 
 CONNECT_SECONDS = 10.0
-#: aiormq gives up on a silent peer after three times this plus one second: at most 20 s.
+#: aiormq gives up on a silent peer after three times this plus one second: after at most 20 s.
 HEARTBEAT_SECONDS = 5
 CLOSE_SECONDS = 5.0
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 5.0
-#: A server that stops or starts may refuse a virtual host that exists, with the same answer.
+#: A server that stops or starts may refuse an existing virtual host with the same answer.
 VHOST_TRIES = 3
 #: Parts of a broker's URL that name files.
 _FILES = frozenset({"cafile", "capath", "certfile", "keyfile"})
 
 
 class VhostRefused(UserError):
-    """The virtual host does not exist, or this user may not use it."""
+    """Raised if the virtual host does not exist, or this user may not use it."""
 
 
 class Link:
@@ -59,7 +59,9 @@ class Link:
         return self._up.is_set()
 
     async def open(self) -> None:
-        """Waits for a broker that cannot be reached; UserError if it refuses us."""
+        """Opens the connection; waits for a broker that cannot be reached.
+
+        Raises UserError if it refuses us."""
         await self._connect(first=True)
         self._keeper = asyncio.create_task(self._keep(), name=f"broker link for {self._use}")
 
@@ -73,7 +75,7 @@ class Link:
         await self._up.wait()
 
     async def channel(self) -> AbstractChannel:
-        """A new channel; BrokerGone while there is no connection."""
+        """Returns a new channel; raises BrokerGone while there is no connection."""
         connection = self._connection
         if connection is None or not self.is_up:
             raise BrokerGone(self._reason or "there is no connection")
@@ -147,7 +149,7 @@ class Link:
 
 
 async def connect_once(url: str, use: str) -> AbstractConnection:
-    """UserError if the broker refuses us, BrokerGone if it cannot be reached."""
+    """Connects; raises UserError if the broker refuses us, BrokerGone if it cannot be reached."""
     check_files(url, _FILES, "HOLDFAST_BROKER_URL")
     address = make_url(url, heartbeat=HEARTBEAT_SECONDS, name=f"holdfast {use}")
     connection = aio_pika.Connection(address)
@@ -163,13 +165,13 @@ async def connect_once(url: str, use: str) -> AbstractConnection:
             raise refusal from error
         if isinstance(error, BrokerGone) or not isinstance(error, Exception):
             raise
-        # Whatever else a strange server causes must not end the task that keeps the link.
+        # Whatever else a faulty server causes must not end the task that keeps the link.
         raise BrokerGone(f"{type(error).__name__}: {error}") from error
     return connection
 
 
 def _refusal(cause: BaseException | None, url: str) -> UserError | None:
-    """The mistake that a person has to fix, if it is one."""
+    """Returns the mistake that a person has to fix, if it is one."""
     shown = mask_password(url)
     if isinstance(cause, ProbableAuthenticationError | AuthenticationError):
         return UserError(
@@ -195,11 +197,10 @@ def _refusal(cause: BaseException | None, url: str) -> UserError | None:
 
 @asynccontextmanager
 async def loss_is_broker_gone() -> AsyncIterator[None]:
-    """Whatever a lost connection raises becomes BrokerGone.
+    """Turns whatever a lost connection raises into BrokerGone.
 
-    aiormq may end what waits on a lost channel with CancelledError; that is a cancellation only
-    if this task was really cancelled.
-    """
+    aiormq may end what waits on a lost channel with CancelledError; that is a cancellation only if
+    this task was really cancelled."""
     try:
         yield
     except asyncio.CancelledError as error:
@@ -216,7 +217,8 @@ def is_cancelled() -> bool:
 
 
 def heed_cancellation() -> None:
-    """Before Python 3.12, `asyncio.wait_for`, on which aiormq relies, may swallow one."""
+    """Raises a cancellation that was swallowed: before Python 3.12, `asyncio.wait_for`, on which
+    aiormq relies, may do so."""
     if is_cancelled():
         raise asyncio.CancelledError
 
@@ -230,7 +232,7 @@ def reason_of(error: BaseException) -> str:
 
 
 async def close_quietly(closing: AbstractConnection | AbstractChannel) -> None:
-    """A peer that is gone does not answer."""
+    """Closes a connection or channel without waiting for a peer that is gone."""
     with suppress(BrokerGone):
         async with loss_is_broker_gone(), asyncio.timeout(CLOSE_SECONDS):
             await closing.close()

@@ -2,7 +2,7 @@
 
 A worker holds it, unacknowledged, until the job has no more work; if the worker dies, RabbitMQ
 gives it to another. So the length of the queue, ready and unacknowledged, is the number of jobs
-with work, by which workers can be scaled. They find their work without it.
+with work, by which workers can be scaled. Workers find their work without it.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
 from holdfast.store.nudges import Nudge
 
-#: How often a relay looks for jobs without a nudge, and a worker says which it holds.
+#: How often a relay looks for jobs without a nudge, and a worker reports which ones it holds.
 LOOK_SECONDS = 1.0
 KEEP_SECONDS = 2.0
-#: One that no worker has held for so long, and that does not wait in its queue, is lost.
+#: A nudge that no worker has held for this long, and that does not wait in its queue, is lost.
 _LOST_SECONDS = 10.0
 #: RabbitMQ closes a channel that does not acknowledge a message for half an hour.
 _HOLD_SECONDS = 600.0
 
 
 class NudgeSender:
-    """In each relay. Of several, one adds a nudge and sends it."""
+    """Sends nudges in each relay. If there are several, one adds a nudge and sends it."""
 
     def __init__(
         self, store: Store, broker: Broker, backfill: bool, clock: Clock, metrics: Metrics
     ) -> None:
-        """`backfill`: whether workers may work on backfills."""
+        """Takes as `backfill` whether workers may work on backfills."""
         self._nudges = store.nudges
         self._broker = broker
         self._backfill = backfill
@@ -48,7 +48,7 @@ class NudgeSender:
         self._measured: set[str] = set()
 
     async def look(self) -> None:
-        """Sends what is missing. What cannot be sent now is found to be lost later."""
+        """Sends missing nudges. What cannot be sent now is later found to be lost."""
         with suppress(BrokerGone):
             await self._send(await self._nudges.add_nudges(self._backfill))
             await self._send_lost()
@@ -92,17 +92,17 @@ class _Held:
 
 
 class HeldNudges:
-    """In each worker, for all of its pipelines."""
+    """The nudges that a worker holds, for all of its pipelines."""
 
     def __init__(self, store: Store, hear: Callable[[str], None], clock: Clock) -> None:
-        """`hear` is told the number of a job that has work."""
+        """Takes as `hear` a function that is called with the number of a job that has work."""
         self._nudges = store.nudges
         self._hear = hear
         self._clock = clock
         self._held: list[_Held] = []
 
     async def take(self, consumer: Consumer) -> None:
-        """Until it is cancelled, or the consumer is stopped."""
+        """Takes nudges until it is cancelled, or the consumer is stopped."""
         async for delivery in consumer:
             try:
                 message = parse(delivery.body)
@@ -118,7 +118,8 @@ class HeldNudges:
             self._hear(str(nudge.job_id))
 
     async def keep(self) -> None:
-        """Says which the worker holds, and acknowledges those whose job has no more work."""
+        """Reports which nudges the worker holds, and acknowledges those whose job has no more
+        work."""
         self._held = [held for held in self._held if not held.delivery.is_lost]
         if not self._held:
             return

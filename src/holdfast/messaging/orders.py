@@ -1,5 +1,5 @@
-"""Orders of other programs: `job.start` makes a job, `items.add` adds records to a standing one. A
-message is acknowledged after the commit of what it asks for."""
+"""Follows orders of other programs: `job.start` starts a job, `items.add` adds records to a
+standing one. A message is acknowledged after the commit of what it asks for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.tasks import end_tasks
 T = TypeVar("T")
 
 _ELSEWHERE_SECONDS = 2.0
-_REFUSED_SECONDS = 30.0  # until a message is looked at again whose job cannot be made now
+_REFUSED_SECONDS = 30.0  # how long until a message whose job cannot be created now is tried again
 _HAND_BACK_SECONDS = 0.8
 
 
@@ -41,14 +41,14 @@ class OrderParts:
 
 class Orders:
     def __init__(self, parts: OrderParts, pipelines: Collection[str]) -> None:
-        """`pipelines` are those of this worker."""
+        """Takes the names of this worker's `pipelines`."""
         self._parts = parts
         self._messages = parts.store.messages
         self._pipelines = pipelines
 
     async def follow(self, consumer: Consumer) -> None:
-        """Until it is cancelled, or its consumer is stopped; what is not followed by then is sent
-        to the queue again."""
+        """Follows orders until it is cancelled, or its consumer is stopped; what is not followed by
+        then is sent to the queue again."""
         tasks: set[asyncio.Task[None]] = set()
         try:
             async for delivery in consumer:
@@ -59,8 +59,8 @@ class Orders:
             await end_tasks(tasks)
 
     async def hand_back(self, delivery: Delivery) -> None:
-        """Sends a message to the queue again: RabbitMQ counts what is given back as a delivery, and
-        a worker that stops has not died over it."""
+        """Sends a message to the queue again: RabbitMQ counts what is given back as a delivery,
+        although a worker that stops has not died from it."""
         with suppress(DatabaseGone, TimeoutError, BadEnvelope):
             message = parse(delivery.body)
             async with asyncio.timeout(_HAND_BACK_SECONDS):
@@ -75,15 +75,15 @@ class Orders:
         except asyncio.CancelledError:
             await self.hand_back(delivery)
             raise
-        # If this is cancelled, it may be sent already: to give the message back as well would be
-        # an error that closes the channel.
+        # If this is cancelled, the message may have been sent already: giving it back as well would
+        # be an error that closes the channel.
         await settle()
         self._parts.metrics.messages.labels(kind, outcome).inc()
 
     async def _carry_out(
         self, delivery: Delivery
     ) -> tuple[str, str, Callable[[], Awaitable[None]]]:
-        """The message's type, the outcome, and how the message is settled after it."""
+        """Returns the message's type, the outcome, and how the message is settled after it."""
         try:
             message = parse(delivery.body)
         except BadEnvelope as error:
@@ -95,14 +95,15 @@ class Orders:
             await self._put_off(delivery, message, refused)
             done = False
         except Exception as error:
-            # Including the unforeseen: a worker that died of it would pass it to the next one.
+            # This includes unforeseen errors: a worker that died from one would pass it to the
+            # next.
             text = error.message if isinstance(error, UserError) else ""
             reason = text or f"{type(error).__name__}: {error}"
             return kind, "dead", partial(delivery.reject_to_dead, "REFUSED", reason)
         return kind, "taken" if done else "put_off", delivery.ack
 
     async def _obey(self, delivery: Delivery, message: Message) -> bool:
-        """False if it is left to another worker."""
+        """Carries out an order; returns False if it is left to another worker."""
         body = message.body
         if isinstance(body, ItemsAdd):
             await self._patiently(partial(self._parts.item_adds.add, message, body, delivery.body))
@@ -118,18 +119,19 @@ class Orders:
         return True
 
     async def _patiently(self, action: Callable[[], Awaitable[T]]) -> T:
-        """Waits for the database: to give the message back would count as a death."""
+        """Waits for the database: giving the message back would count as a crash."""
         return await patiently(action, self._parts.log, self._parts.rng)
 
     async def _is_elsewhere(self, pipeline: str) -> bool:
-        """Whether another worker has the pipeline, but this one has not."""
+        """Whether another worker has the pipeline, but this one does not."""
         if pipeline in self._pipelines:
             return False
         live = await self._parts.store.workers.live()
         return any(pipeline in worker["pipelines"] for worker in live)
 
     async def _put_off(self, delivery: Delivery, message: Message, refused: UserError) -> None:
-        """The job cannot be made now, but may be later: the message waits in the outbox."""
+        """Puts a message off if its job cannot be created now, but may be later: it waits in the
+        outbox."""
         seconds = refused.seconds if isinstance(refused, Throttled) else _REFUSED_SECONDS
         self._parts.log.warning(
             "message.put_off",

@@ -1,4 +1,4 @@
-"""Checks of the broker's queues, and recreating one: `doctor` and `broker reset`."""
+"""Checks the broker's queues, and recreates one: `doctor` and `broker reset`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from holdfast.messaging.topology import DEAD_QUEUE, QUEUES, Topology, is_own, wo
 from holdfast.model import Finding
 from holdfast.urls import mask_password
 
-#: For RabbitMQ to notify the consumers of a deleted queue before one of that name exists again.
+#: Time for RabbitMQ to notify the consumers of a deleted queue before one of that name exists
+#: again.
 NOTIFY_SECONDS = 1.0
 
 
 async def check(url: str, prefix: str, pipelines: Sequence[str] = ()) -> list[Finding]:
-    """What `holdfast doctor` says about the broker, with the queues of pipelines that have work.
-    Changes nothing, and does not wait for it."""
+    """Returns what `holdfast doctor` says about the broker, with the queues of pipelines that have
+    work. It changes nothing, and does not wait for the broker."""
     topology = Topology(prefix)
     try:
         connection = await connect_once(url, "doctor")
@@ -44,9 +45,8 @@ async def check(url: str, prefix: str, pipelines: Sequence[str] = ()) -> list[Fi
 async def reset_queue(url: str, prefix: str, word: str, force: bool) -> int:
     """Deletes a queue and declares it again; returns how many messages were in it.
 
-    UserError if it holds any, unless forced. RabbitMQ cannot delete a quorum queue on the
-    condition that it is empty, so a message that arrives at that moment is lost too.
-    """
+    Raises UserError if it holds any, unless forced. RabbitMQ cannot delete a quorum queue on the
+    condition that it is empty, so a message that arrives at that moment is lost too."""
     topology = Topology(prefix)
     word = _queue_word(word, topology)
     connection = await connect_once(url, "broker reset")
@@ -116,7 +116,7 @@ def _judged(what: str, word: str, depth: int, consumers: int) -> Finding:
 
 
 async def _counts(connection: AbstractConnection, name: str) -> tuple[int, int] | None:
-    """Waiting messages and consumers; None if there is no such queue."""
+    """Counts waiting messages and consumers; returns None if there is no such queue."""
     try:
         async with loss_is_broker_gone():
             channel = connection.channel()

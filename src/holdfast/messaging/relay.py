@@ -19,7 +19,7 @@ from holdfast.tasks import end_tasks
 
 T = TypeVar("T")
 _BROKER_GONE_SECONDS = 0.5
-#: The outbox is looked at so often where nothing gives notice.
+#: How often the outbox is looked at if there are no notices.
 _POLL_SECONDS = 0.2
 
 
@@ -56,7 +56,7 @@ class Relay:
             await end_tasks([listening])
 
     async def _round(self) -> bool:
-        """Whether something was sent, so that there may be more."""
+        """Sends one round; returns whether anything was sent, so that there may be more."""
         try:
             relayed = await self._patiently(partial(self._store.messages.relay, self._publish))
         except DatabaseGone:  # and the relay is stopped
@@ -99,5 +99,5 @@ def _outgoing(row: OutboxRow) -> Outgoing:
         key = row.routing_key or ""
         return Outgoing(key, row.message_id, payload, row.headers, row.exchange)
     queue = row.queue or ORDERS_QUEUE
-    # A dead letter of somebody else's queue goes back there, past the exchanges.
+    # A dead letter of another program's queue goes back there, past the exchanges.
     return Outgoing(queue, row.message_id, payload, exchange=None if is_own(queue) else "")

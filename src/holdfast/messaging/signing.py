@@ -1,9 +1,9 @@
-"""Signed messages: who knows the shared key made this one, as it is.
+"""Signed messages: only someone who knows the shared key can have created one.
 
 The header's `signature` is the HMAC-SHA256 of the whole message as it is sent, computed while the
 signature itself is 64 zeros. So it needs no canonical form of JSON, in any language. Holdfast
-refuses the same message a second time by its id; one that is older than it remembers is
-refused for its age.
+refuses the same message a second time by its id; one that is older than it remembers is refused for
+its age.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from holdfast.settings import setting
 from holdfast.store.retention import KEYS_DAYS
 
 ZEROS = "0" * 64
-#: By how much a sender's clock may be ahead.
+#: How much a sender's clock may be ahead.
 _AHEAD = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
 class MessageTrust:
-    """With a key, what is not signed starts nothing. `memory`: how long the id of a message that
-    was taken is refused."""
+    """Decides which messages to trust: with a key, unsigned ones start nothing.
+
+    `memory`: how long the id of a message that was taken is refused."""
 
     key: str = setting(
         "",
@@ -38,8 +39,8 @@ class MessageTrust:
     memory: timedelta = timedelta(days=KEYS_DAYS)
 
     def check(self, payload: bytes, signature: str | None, owner: str | None) -> None:
-        """Refuses a wrong signature, a missing one where there is a key, and an owner's name that
-        is not signed."""
+        """Refuses a wrong signature, a missing one if there is a key, and an unsigned owner's
+        name."""
         if signature is not None and not (self.key and _fits(self.key, payload, signature)):
             raise NotAllowed("the signature is wrong", "Sign it with HOLDFAST_MESSAGE_KEY.")
         if signature is None and self.key:
@@ -51,8 +52,9 @@ class MessageTrust:
             )
 
     def check_age(self, created_at: datetime, now: datetime) -> None:
-        """Of a signed message: anyone who has a copy could send it again when its id is
-        forgotten. It is too old a little earlier, because the clocks of senders differ."""
+        """Checks the age of a signed message: anyone who has a copy could send it again after its
+        id is forgotten. It counts as too old a little earlier, because the clocks of senders
+        differ."""
         ahead = min(_AHEAD, self.memory / 4)
         if not now - self.memory + ahead <= created_at <= now + ahead:
             raise NotAllowed(
@@ -62,7 +64,7 @@ class MessageTrust:
 
 
 def sign(payload: bytes, key: str) -> bytes:
-    """The message with its signature in place of the zeros."""
+    """Returns the message with its signature in place of the zeros."""
     return payload.replace(ZEROS.encode(), _mac(key, payload).encode(), 1)
 
 

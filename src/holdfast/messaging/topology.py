@@ -16,7 +16,7 @@ from holdfast.errors import UserError
 #: Where other programs send `job.start` and `items.add`.
 ORDERS_QUEUE = "orders"
 DEAD_QUEUE = "dead"
-FOREIGN_QUEUE = "foreign"  # stands for any that a consumer of an extension declares
+FOREIGN_QUEUE = "foreign"  # stands for any queue that a consumer of an extension declares
 QUEUES = (ORDERS_QUEUE, DEAD_QUEUE)
 #: Each pipeline has a queue of nudges: one for each of its jobs that has work.
 _WORK = "work."
@@ -72,12 +72,12 @@ class Topology:
         }
 
     async def declare(self, channel: AbstractChannel) -> None:
-        """Creates what is missing; UserError if something exists in another form."""
+        """Creates what is missing; raises UserError if something exists in another form."""
         for word in (DEAD_QUEUE, ORDERS_QUEUE):
             await self.declare_queue(channel, word)
 
     async def declare_queue(self, channel: AbstractChannel, word: str) -> AbstractQueue:
-        """One queue with the exchange that feeds it."""
+        """Declares one queue with the exchange that feeds it."""
         dead = word == DEAD_QUEUE
         kind = ExchangeType.FANOUT if dead else ExchangeType.DIRECT
         name = self.dead_exchange if dead else self.work_exchange
@@ -92,7 +92,7 @@ class Topology:
             raise self._explained(error) from error
 
     async def declare_foreign(self, channel: AbstractChannel, name: str) -> AbstractQueue:
-        """A queue of another name, with the dead letters of ours."""
+        """Declares a queue of another name, with our dead letters."""
         try:
             return await channel.declare_queue(
                 name, durable=True, arguments=self.arguments(FOREIGN_QUEUE)
@@ -100,7 +100,7 @@ class Topology:
         except ChannelClosed as error:
             raise UserError(
                 f"the queue {name} cannot be declared: {error}",
-                "If it is somebody else's, set declares=False in its consumer.",
+                "If it belongs to another program, set declares=False in its consumer.",
             ) from error
 
     def _explained(self, error: ChannelClosed) -> UserError:

@@ -1,1 +1,1 @@
-"""What operators watch: logs, metrics, traces and health."""
+"""Logs, metrics, traces and health: what operators watch."""

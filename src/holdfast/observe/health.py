@@ -1,9 +1,8 @@
-"""Whether a process is alive and ready, and its metrics: a small HTTP server on a thread.
+"""Serves on a thread whether a process is alive and ready, and its metrics, over HTTP.
 
-`/healthz` asks whether the event loop still answers, `/readyz` whether the parts that the
-process needs are there, `/metrics` is for Prometheus, which
-sends a token. A thread answers, so that a busy or stuck
-event loop does not make the process look gone.
+`/healthz` asks whether the event loop still answers, `/readyz` whether the parts that the process
+needs are there; `/metrics` is for Prometheus, which sends a token. A thread answers, so that a busy
+or stuck event loop does not make the process look gone.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from holdfast.errors import UserError
 from holdfast.observe.metrics import Metrics
 from holdfast.settings import setting
 
-#: None when the part is ready, else what is wrong with it
+#: None if the part is ready, else what is wrong with it.
 Check = Callable[[], Awaitable[str | None]]
 
 _ANSWER_SECONDS = 1.0
@@ -48,7 +47,7 @@ _NOT_FOUND: Answer = (
 
 @dataclass(frozen=True, slots=True)
 class HealthOptions:
-    """Where a process serves these, and who can read `/metrics`: only with the token."""
+    """Where a process serves health and metrics. Reading `/metrics` needs the token."""
 
     port: int | None = setting(
         None,
@@ -70,7 +69,7 @@ class HealthOptions:
         secret=True,
         shown="none",
     )
-    stall_seconds: float = 30.0  # an event loop that is blocked for so long is not alive
+    stall_seconds: float = 30.0  # an event loop that is blocked for this long is not alive
 
     def allows(self, authorization: str) -> bool:
         kind, _, given = authorization.partition(" ")
@@ -82,8 +81,10 @@ METRICS_HINT = "Send the token that HOLDFAST_METRICS_TOKEN sets (Authorization: 
 
 
 class Heartbeat:
-    """Asks an event loop whether it still runs. A loop that an item holds up for a moment is
-    alive; one that has not come round for `stall_seconds` is not."""
+    """Asks an event loop whether it still runs.
+
+    A loop that an item holds up for a moment is alive; one that has not answered for
+    `stall_seconds` is not."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, stall_seconds: float, clock: Clock) -> None:
         self._loop = loop
@@ -94,7 +95,7 @@ class Heartbeat:
         self._asked_at = 0.0
 
     def failure(self) -> str | None:
-        """What is wrong with the loop, or None; answers within about a second."""
+        """Returns what is wrong with the loop, or None; answers within about a second."""
         with self._lock:
             if self._asked is None or self._asked.done():
                 self._asked, self._asked_at = self._ask(), self._clock.monotonic()
@@ -119,7 +120,7 @@ class Heartbeat:
 
 
 class HealthServer:
-    """Serves from the moment it is made until `stop`; port 0 takes a free one."""
+    """Serves health from its creation until `stop`; port 0 takes a free one."""
 
     def __init__(
         self,
@@ -144,14 +145,14 @@ class HealthServer:
         return self._listener.port
 
     def drain(self) -> None:
-        """From now on the process is alive, but not ready for more work."""
+        """Marks the process as alive, but not ready for more work."""
         self._draining = True
 
     def stop(self) -> None:
         self._listener.stop()
 
     def answer(self, path: str, accept: str, authorization: str) -> Answer:
-        """Called on a thread of the server."""
+        """Answers a request, on a thread of the server."""
         match path.partition("?")[0]:
             case "/healthz":
                 wrong = self._heartbeat.failure()
@@ -204,7 +205,7 @@ class WaitingServer:
 
 
 class _Listener:
-    """Answers requests on a thread from the moment it is made until `stop`."""
+    """Answers requests on a thread from its creation until `stop`."""
 
     def __init__(self, host: str, port: int, answer: Callable[[str, str, str], Answer]) -> None:
         self._server = _listen(host, port, _handler_of(answer))
@@ -243,12 +244,12 @@ def _answer_of(asked: Future[str | None] | None) -> str:
 
 class _Server(ThreadingHTTPServer):
     def server_bind(self) -> None:
-        # The one of HTTPServer asks the DNS for the host's name, and a start may hang on that.
+        # HTTPServer's own method asks the DNS for the host's name, and a start may hang on that.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exc_info()[1], OSError):  # else the client went away
+        if not isinstance(sys.exc_info()[1], OSError):  # otherwise the client went away
             super().handle_error(request, client_address)
 
 
@@ -293,6 +294,6 @@ def _handler_of(answer: Callable[[str, str, str], Answer]) -> type[BaseHTTPReque
             return "holdfast"
 
         def log_message(self, format: str, *values: object) -> None:
-            """Probes come every few seconds; logging them would only be noise."""
+            """Logs nothing: probes come every few seconds and would only be noise."""
 
     return Handler

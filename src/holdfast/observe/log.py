@@ -1,7 +1,7 @@
 """Structured logs: an event name with values, as JSON lines or for people to read.
 
-`log = get_logger()`, then `log.info("items.claimed", items=200)`. Every event is in
-EVENTS or in the manifest of an extension.
+`log = get_logger()`, then `log.info("items.claimed", items=200)`. Every event is in EVENTS or in
+the manifest of an extension.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.errors import UserError
 from holdfast.observe.tracing import current_trace_id
 
-#: bound once per job of a worker, and so in every event about its work
+#: Bound once per job of a worker, so they are in every event about its work.
 WORK_FIELDS = ("job_id", "pipeline", "worker")
 
 #: event -> (what happened, its fields)
@@ -191,7 +191,7 @@ def _join_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _without_trace_for_people(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """A UserError is a mistake that a person can fix, so it has no stack trace."""
+    """Removes the stack trace of a UserError, which is a mistake that a person can fix."""
     error = _exception(event.get("exc_info"))
     if isinstance(error, UserError):
         del event["exc_info"]
@@ -215,7 +215,7 @@ def _renderer(format: str, stream: TextIO) -> list[Processor]:
             structlog.dev.ConsoleRenderer(
                 colors=stream.isatty(),
                 pad_event_to=20,
-                # Values come from strangers: quoted, they cannot break a line or colour it.
+                # Values come from outside: quoted, they cannot break a line or colour it.
                 repr_native_str=True,
                 # The default one prints the values of local variables, secrets among them.
                 exception_formatter=structlog.dev.plain_traceback,
@@ -229,7 +229,7 @@ class _LibraryHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         logger = get_logger()
-        # Libraries have levels of their own between these two.
+        # Libraries have their own levels between these two.
         write = logger.error if record.levelno >= logging.ERROR else logger.warning
         try:
             message = record.getMessage()
@@ -245,13 +245,13 @@ def _take_in_libraries(threshold: int) -> None:
     root.addHandler(_LibraryHandler(threshold))
     # It logs every failed reconnect with a traceback; we log that the database is gone ourselves.
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
-    # The same for the broker: whatever they find, `messaging` says once and in our words.
+    # The same for the broker: whatever they log, `messaging` says once and in our words.
     logging.getLogger("aiormq").setLevel(logging.CRITICAL)
     logging.getLogger("aio_pika").setLevel(logging.CRITICAL)
 
 
 def reference(events: Mapping[str, tuple[str, tuple[str, ...]]]) -> str:
-    """The reference page of these events, in Markdown."""
+    """Returns the reference page of these events, in Markdown."""
     carried = ", ".join(f"`{field}`" for field in WORK_FIELDS)
     lines = [
         "# Log events",

@@ -17,7 +17,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import HistogramMetricFamily
 
-#: upper bounds, inclusive, of the buckets of an item's seconds; one bucket more lies above
+#: Upper bounds, inclusive, of the buckets of an item's seconds; one more bucket is above them.
 ITEM_SECONDS_BOUNDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 )  # fmt: skip
@@ -37,13 +37,13 @@ DATABASE_SECONDS_BOUNDS = (
     5.0,
 )
 WAIT_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0)
-#: Gates that have a series of their own; the others are counted together.
+#: How many gates have their own series; the others are counted together.
 _GATES_NAMED = 100
 CLAIM_BOUNDS = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0)
 
 
 def item_bucket(seconds: float) -> int:
-    """The bucket of an item's duration, out of `len(ITEM_SECONDS_BOUNDS) + 1`."""
+    """Returns the bucket of an item's duration, out of `len(ITEM_SECONDS_BOUNDS) + 1`."""
     return bisect_left(ITEM_SECONDS_BOUNDS, seconds)
 
 
@@ -237,24 +237,26 @@ class Metrics:
         self.gate_limit.labels(self._gate_label(gate)).set(limit)
 
     def _gate_label(self, gate: str) -> str:
-        """Each host that is contacted has a gate; a crawler must not make a series of each."""
+        """Returns the label of a gate.
+
+        Each host that is contacted has one; a crawler must not create a series for each."""
         if len(self._gate_names) < _GATES_NAMED:
             self._gate_names.add(gate)
         return gate if gate in self._gate_names else "other"
 
     def declare(self, name: str, declare: Callable[[Declaring], Any]) -> Any:
-        """Adds the metrics of the extension `name`; returns what it counts with."""
+        """Adds the metrics of the extension `name`; returns the object that it counts with."""
         return declare(Declaring(self, name))
 
     def observe_items(
         self, pipeline: str, counts_by_bucket: Sequence[int], sum: float, count: int
     ) -> None:
-        """Takes in the seconds of `count` items: how many fell in each `item_bucket`, and
-        their sum."""
+        """Adds the seconds of `count` items: how many are in each `item_bucket`, and their sum."""
         self.item_seconds.add(pipeline, counts_by_bucket, sum, count)
 
     def set_queue(self, readings: Mapping[str, QueueReading]) -> None:
-        """A pipeline that is missing from the reading is reported as zero."""
+        """Sets the queue metrics; a pipeline that is missing from the reading is reported as
+        zero."""
         self._queued |= set(readings)
         for pipeline in self._queued:
             reading = readings.get(pipeline, QueueReading(0, 0.0))
@@ -262,7 +264,8 @@ class Metrics:
             self.oldest_pending_age_seconds.labels(pipeline).set(reading.oldest_seconds)
 
     def set_dead_letters(self, counts: Mapping[str, int]) -> None:
-        """A pipeline that is missing from the reading is reported as zero."""
+        """Sets the dead letter metrics; a pipeline that is missing from the reading is reported as
+        zero."""
         self._set_aside |= set(counts)
         for pipeline in self._set_aside:
             self.dead_letters.labels(pipeline).set(counts.get(pipeline, 0))
@@ -276,8 +279,9 @@ class Metrics:
         return Gauge(f"holdfast_{name}", help, labels, registry=self.registry)
 
     def _reading(self, name: str, help: str) -> Gauge:
-        """A gauge that only some processes read. Elsewhere it is NaN, since a zero would claim
-        that all is well."""
+        """Returns a gauge that only some processes read.
+
+        Elsewhere it is NaN, since a zero would claim that all is well."""
         gauge = self.gauge(name, help)
         gauge.set(nan)
         return gauge
@@ -297,7 +301,7 @@ class Metrics:
 
 
 def reference(described: Iterable[Described]) -> str:
-    """The reference page of these metrics, in Markdown."""
+    """Returns the reference page of these metrics, in Markdown."""
     lines = [
         "# Metrics",
         "",

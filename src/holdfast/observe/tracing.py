@@ -1,7 +1,8 @@
 """Traces: which work belongs to which request, across processes, in W3C `traceparent` form.
 
-Ids are always made and passed on, so that logs and rows can be joined by them. Spans leave the
-process only after `configure`, which loads OpenTelemetry; without it nothing of that is imported.
+Ids are always created and passed on, so that logs and rows can be joined by them. Spans leave the
+process only after `configure`, which loads OpenTelemetry; without it nothing of that is
+imported.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ class TraceIds(NamedTuple):
 
 
 def parse(traceparent: str | None) -> TraceIds | None:
-    """The ids of a `traceparent`, or None where it is not one: a stranger's header must not
+    """Returns the ids of a `traceparent`, or None if it is malformed: a foreign header must not
     stop anything."""
     found = _FORM.fullmatch(traceparent or "")
     if found is None:
         return None
     version, trace_id, span_id, flags, rest = found.groups()
-    # Version 00 has exactly four parts; a later one may have more, ff is none.
+    # Version 00 has exactly four parts; a later one may have more; ff is invalid.
     if version == "ff" or (version == "00" and rest):
         return None
     if not int(trace_id, 16) or not int(span_id, 16):
@@ -52,7 +53,7 @@ def parse(traceparent: str | None) -> TraceIds | None:
 
 
 def child_of(parent: str | None) -> str:
-    """The `traceparent` of a new span in the parent's trace, or in a new trace."""
+    """Returns the `traceparent` of a new span in the parent's trace, or in a new trace."""
     ids = parse(parent)
     if ids is None:
         return _written(secrets.token_hex(16), secrets.token_hex(8), _SAMPLED)
@@ -60,7 +61,7 @@ def child_of(parent: str | None) -> str:
 
 
 def current() -> str | None:
-    """The `traceparent` of the span that is under way, to be passed on."""
+    """Returns the `traceparent` of the current span, to be passed on."""
     if _provider is not None:
         from opentelemetry.trace import get_current_span
 
@@ -80,8 +81,8 @@ def current_trace_id() -> str | None:
 def span(
     name: str, parent: str | None = None, **attributes: str | int | float | bool
 ) -> Iterator[str]:
-    """A stretch of work, as a child of `parent`, of the span under way or of a new trace. Gives
-    its own `traceparent`."""
+    """Records a span as a child of `parent`, of the current span or of a new trace; yields its own
+    `traceparent`."""
     parent = parent or current()
     if _provider is None:
         with _carried(child_of(parent)) as traceparent:
@@ -97,7 +98,7 @@ def span(
 
 @contextmanager
 def received(traceparent: str | None) -> Iterator[None]:
-    """Continues a trace that a request began elsewhere; a header that is not one is ignored."""
+    """Continues a trace that a request began elsewhere; a malformed header is ignored."""
     if traceparent is None or parse(traceparent) is None:
         yield
         return
@@ -106,7 +107,7 @@ def received(traceparent: str | None) -> Iterator[None]:
 
 
 def note(**attributes: str | int | float | bool) -> None:
-    """Adds to the span under way what is known only at its end."""
+    """Adds to the current span what is known only at its end."""
     if _provider is not None:
         from opentelemetry.trace import get_current_span
 
@@ -154,7 +155,7 @@ def _carried(traceparent: str) -> Iterator[str]:
 
 
 def _context_of(parent: str | None) -> Context:
-    """OpenTelemetry's form of a parent in another process or task."""
+    """Returns OpenTelemetry's form of a parent in another process or task."""
     from opentelemetry.context import Context
     from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 

@@ -1,7 +1,7 @@
-"""How settings are declared and read: each once, on the frozen dataclass of the part that uses it.
+"""Declares and reads settings: each once, on the frozen dataclass of the part that uses it.
 
-`holdfast.configuration` assembles those of the core. An extension declares its own as a dataclass
-of `setting(...)` fields too.
+`holdfast.configuration` assembles those of the core. An extension also declares its own as a
+dataclass of `setting(...)` fields.
 """
 
 from holdfast.settings.declared import PREFIX, Setting, setting

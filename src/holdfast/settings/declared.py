@@ -1,4 +1,4 @@
-"""How a setting is declared, and read from the environment."""
+"""Declares settings, and reads them from the environment."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from holdfast.urls import (
     read_database_url,
     read_prefix,
 )
+from holdfast_client.names import ACCEPTED_SCHEMA, read_schema
 
 PREFIX = "HOLDFAST_"
 _PER_SECOND = {"ms": 1000}
@@ -41,15 +42,14 @@ def setting(
     follows: str | None = None,
     shown: str | None = None,
 ) -> Any:
-    """A field of a frozen dataclass that is read from the environment: of a part of the core, or
-    of an extension's options.
+    """Declares a field of a frozen dataclass that is read from the environment: of a part of the
+    core, or of an extension's options.
 
-    `name` is its name without the prefix where the field is called otherwise. `unit` "ms" reads
-    milliseconds into a field of seconds. `kind` is a key of KINDS where the annotation says too
+    `name` is its name without the prefix, if it differs from the field's. `unit` "ms" reads
+    milliseconds into a field of seconds. `kind` is a key of KINDS, for annotations that say too
     little. `aliased` reads it under its name without the prefix too, `alias` under any other name.
     `follows` names a core setting whose value is the default. `shown` documents a default that is
-    worked out. A secret is never printed.
-    """
+    computed. A secret is never printed."""
     if follows is not None and shown is None:
         shown = f"that of `{PREFIX}{follows.upper()}`"
     about = {
@@ -119,7 +119,8 @@ def _read_web_address(text: str) -> str:
 
 
 def _read_endpoint(text: str) -> str:
-    """Without a user, whose password would be in every text that names the address."""
+    """Reads an address without a user, whose password would be in every text that names the
+    address."""
     parts = urlsplit(_read_web_address(text))
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError(text)
@@ -165,6 +166,7 @@ KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "bucket": (_read_bucket, "3 to 63 lower-case letters, digits, `.` and `-`"),
     "prefix": (_read_prefix_of_keys, "names separated by `/`"),
     "bucket places": (_read_bucket_places, "`BUCKET` or `BUCKET/PREFIX/`, separated by commas"),
+    "schema": (read_schema, ACCEPTED_SCHEMA),
     "database URL": (read_database_url, ACCEPTED_DATABASE),
     "broker URL": (read_broker_url, ACCEPTED_BROKER),
     "queue prefix": (read_prefix, ACCEPTED_PREFIX),
@@ -218,26 +220,26 @@ class Setting:
         return kind if self.low is None else f"{kind} from {self.low:,} to {self.high:,}"
 
     def read(self, text: str) -> Any:
-        """The value of `text`; ValueError when it is not one."""
+        """Parses a value; raises ValueError if the text is not one."""
         if self.choices:
             return self.choices[self.choices.index(text.lower())]
         value = KINDS[self.kind or self.annotation][0](text)
-        # Written so that "nan", which compares false with everything, is refused.
+        # Written this way to refuse "nan", which compares false with everything.
         if self.low is not None and self.high is not None and not self.low <= value <= self.high:
             raise ValueError(text)
         return value if self.unit is None else value / _PER_SECOND[self.unit]
 
     def value_in(self, options: Any) -> Any:
-        """Its value in the settings, or in the options of its extension."""
+        """Returns its value in the settings, or in the options of its extension."""
         return getattr(getattr(options, self.part) if self.part else options, self.field)
 
     def written_in(self, options: Any) -> str:
-        """The same as text, in the unit in which it is set."""
+        """Returns its value as text, in the unit in which it is set."""
         return _written(self.value_in(options), self.unit)
 
 
 def declared_by(kind: type[Any], prefix: str = PREFIX, part: str = "") -> tuple[Setting, ...]:
-    """The settings that a dataclass declares; its other fields are not read."""
+    """Returns the settings that a dataclass declares; its other fields are not read."""
     declared = tuple(
         Setting(each.name, _annotation(each.type), prefix=prefix, part=part, **each.metadata)
         for each in fields(kind)
@@ -253,12 +255,13 @@ def declared_by(kind: type[Any], prefix: str = PREFIX, part: str = "") -> tuple[
 
 
 def _annotation(type: Any) -> str:
-    """As written in the source, whether or not the module postpones annotations."""
+    """Returns the annotation as written in the source, whether or not the module postpones
+    annotations."""
     return type.__name__ if isinstance(type, builtins.type) else str(type)
 
 
 def nearest(name: str, known: Sequence[str], cutoff: float) -> str | None:
-    """The known name that is most similar."""
+    """Returns the most similar known name."""
     # Compared without the prefix, which would make all names similar.
     bare = [each.removeprefix(PREFIX).lower() for each in known]
     found = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), bare, 1, cutoff)
@@ -266,10 +269,10 @@ def nearest(name: str, known: Sequence[str], cutoff: float) -> str | None:
 
 
 def read_setting(each: Setting, environ: Mapping[str, str]) -> tuple[list[Any], list[str]]:
-    """The values given under any name of a setting, and what is wrong with them."""
+    """Returns the values given under any name of a setting, and what is wrong with them."""
     values: list[Any] = []
     complaints: list[str] = []
-    # An empty variable is how compose files and unit files pass on one that is not set.
+    # An empty variable is how compose files and unit files pass one that is not set.
     texts = {name: environ[name].strip() for name in each.names if environ.get(name, "").strip()}
     for name, text in texts.items():
         try:

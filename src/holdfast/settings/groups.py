@@ -1,4 +1,4 @@
-"""The settings of extensions: one group for each, read when it is needed."""
+"""Reads the settings of extensions: one group for each, read when it is needed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Group:
         return () if self.kind is None else declared_by(self.kind, self.prefix)
 
     def read(self, environ: Mapping[str, str], core: Any) -> tuple[Any, list[str]]:
-        """The extension's options in this environment, and what is wrong with them."""
+        """Returns the extension's options in this environment, and what is wrong with them."""
         if self.kind is None:
             return None, []
         given: dict[str, Any] = {

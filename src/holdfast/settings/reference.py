@@ -1,4 +1,5 @@
-"""The reference of settings, in Markdown: the page of the core's, and a table of an extension's."""
+"""Writes the reference of settings, in Markdown: the page of the core's, and a table of an
+extension's."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _TABLE_HEAD = [
 
 
 def core_page(sections: Mapping[str, Sequence[Setting]]) -> str:
-    """The page of the settings under each heading."""
+    """Returns the page of the settings under each heading."""
     lines = [_INTRODUCTION]
     for heading, settings in sections.items():
         lines += ["", f"## {heading}", "", *_TABLE_HEAD, *map(_row, settings)]

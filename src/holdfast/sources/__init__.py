@@ -1,1 +1,1 @@
-"""Where records come from. Sources only read; a cursor is plain JSON."""
+"""Sources of records besides tables. They only read; a cursor is plain JSON."""

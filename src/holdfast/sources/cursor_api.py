@@ -42,9 +42,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a reply showed, as a style judges it."""
+    """What a reply showed, for a style to judge."""
 
-    url: str  # of the request
+    url: str  # URL of the request
     body: Any
     headers: Mapping[str, str]
     count: int
@@ -56,8 +56,9 @@ class Seen:
 
 
 class Style(Protocol):
-    """How an API is read. A cursor is plain JSON; None means the beginning, and as
-    what follows a page, for the end."""
+    """How an API is read.
+
+    A cursor is plain JSON; None means the beginning or, if it follows a page, the end."""
 
     def ask(self, start: Ask, cursor: Any) -> Ask: ...
 
@@ -120,9 +121,8 @@ class LinkHeader:
 class PageNumber:
     """Pages are numbered from `first`.
 
-    The end: the flag at `has_more` is false, or this was page `last_page` (the path of the
-    number of pages); where neither is given, an empty page.
-    """
+    The end: the flag at `has_more` is false, or this was page `last_page` (the path of the number
+    of pages); if neither is given, an empty page."""
 
     parameter: str = "page"
     first: int = 1
@@ -151,10 +151,9 @@ class PageNumber:
 class Offset:
     """Pages start at a record's position.
 
-    The next position counts the records that came, not those that were asked for: servers
-    lower the size silently. The end: the flag at `has_more` is false, or the source's total
-    is reached; where neither is known, an empty page.
-    """
+    The next position counts the records that were returned, not those that were requested: servers
+    lower the size silently. The end: the flag at `has_more` is false, or the source's total is
+    reached; if neither is known, an empty page."""
 
     parameter: str = "offset"
     size_parameter: str | None = "limit"
@@ -182,11 +181,10 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class CursorApi:
-    """A JSON API with a list of records at the path `records` ("" where the reply is the list).
+    """A JSON API with a list of records at the path `records` ("" if the reply is the list).
 
-    `total` and `key` are paths too: of the server's own count of all records, and of a
-    record's identity. Put credentials into `headers`: they are not part of the fingerprint.
-    """
+    `total` and `key` are paths too: of the server's own count of all records, and of a record's
+    identity. Put credentials into `headers`: they are not part of the fingerprint."""
 
     url: str
     style: Style
@@ -195,7 +193,7 @@ class CursorApi:
     headers: Mapping[str, str] = field(default_factory=dict)
     total: str | None = None
     key: str | None = None
-    robots: bool | None = None  # None: as the client is set
+    robots: bool | None = None  # None: as the client is configured
 
     def fingerprint(self) -> str:
         """Identifies the query: a cursor of another query must not be used."""
@@ -208,7 +206,8 @@ class CursorApi:
         return hashlib.sha256(orjson.dumps(query, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     async def pages(self, http: Http, cursor: Any = None) -> AsyncIterator[Page]:
-        """From the cursor (None: the beginning) to the end that the server declares."""
+        """Yields pages from the cursor (None: the beginning) to the end that the server
+        declares."""
         while True:
             page = await self._page(http, cursor)
             yield page
@@ -254,13 +253,15 @@ class CursorApi:
         return Record(row, None if identity in (_ABSENT, None) else str(identity))
 
     def _total(self, body: Any) -> int | None:
-        """Null is not a count: some servers give up counting when it takes too long."""
+        """Returns the server's count.
+
+        Null is not a count: some servers give up counting when it takes too long."""
         found = _at(body, self.total) if self.total else None
         return None if found is None else _whole(found, f"{self.total} of {_label(self.url)}")
 
 
 def next_link(header: str) -> str | None:
-    """The target of rel="next" in a Link header."""
+    """Returns the target of rel="next" in a Link header."""
     for target, attributes in _LINK.findall(header):
         relation = _REL_NEXT.search(attributes)
         if relation and "next" in relation[1].strip('"').lower().split():
@@ -269,7 +270,7 @@ def next_link(header: str) -> str | None:
 
 
 def _at(value: Any, path: str) -> Any:
-    """The value at a dotted path; _ABSENT where the path leads nowhere."""
+    """Returns the value at a dotted path; _ABSENT if the path leads nowhere."""
     for name in path.split(".") if path else ():
         if not isinstance(value, dict) or name not in value:
             return _ABSENT
@@ -278,10 +279,9 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _on_host(page: str, target: Any) -> str:
-    """The absolute URL of a next page, which has to be on the same host.
+    """Returns the absolute URL of a next page, which has to be on the same host.
 
-    Servers behind a proxy name their own pages by http; a walk over https stays there.
-    """
+    Servers behind a proxy may give http URLs of their own pages; a walk over https stays there."""
     if not isinstance(target, str):
         raise DiscoveryError(f"the next page of {_label(page)} is not a URL: {_sample(target)}")
     ours = urlsplit(page)
@@ -305,7 +305,7 @@ def _host(url: SplitResult) -> tuple[str | None, int | None]:
 
 
 def _label(url: str) -> str:
-    """The URL without its query, which may hold a key."""
+    """Returns the URL without its query, which may contain a key."""
     return url.partition("?")[0]
 
 

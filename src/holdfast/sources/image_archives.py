@@ -1,4 +1,4 @@
-"""Zip files of images: where each begins, so that one can be read without the others.
+"""Reads zip files of images: where each begins, so that one can be read without the others.
 
 Nothing is unpacked: an item names the bytes of its image within the archive.
 """
@@ -44,7 +44,7 @@ class Entry:
 
 
 def image_archive(path: Path) -> list[dict[str, Any]] | None:
-    """A row for each file of a zip; None if it is not a zip that has images."""
+    """Returns a row for each file of a zip; None if it is not a zip that has images."""
     if not zipfile.is_zipfile(path):
         return None
     try:
@@ -62,7 +62,7 @@ def image_archive(path: Path) -> list[dict[str, Any]] | None:
 
 
 def entry_of(value: Any) -> Entry | None:
-    """The place that a row names; None if it names none."""
+    """Returns the place that a row names; None if it names none."""
     try:
         entry = Entry(**value)
     except TypeError:
@@ -72,7 +72,8 @@ def entry_of(value: Any) -> Entry | None:
 
 
 def content_start(entry: Entry, header: bytes) -> int:
-    """Where the bytes of the image begin; the header before them has a name of any length."""
+    """Returns where the bytes of the image begin; the header before them has a name of any
+    length."""
     if len(header) < HEADER_BYTES:
         raise ItemError("MEDIA_FORMAT_ERROR", "the zip ends before the image")
     signature, name, extra = _HEADER.unpack(header[:HEADER_BYTES])
@@ -82,7 +83,7 @@ def content_start(entry: Entry, header: bytes) -> int:
 
 
 async def unpacked(entry: Entry, blocks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The image, never more of it than its archive says."""
+    """Unpacks the image, never more of it than its archive says."""
     inflate = zlib.decompressobj(-zlib.MAX_WBITS) if entry.method else None
     left, crc = entry.size, 0
     async for block in blocks:
@@ -131,7 +132,7 @@ def _flaw(info: zipfile.ZipInfo, path: PurePosixPath) -> str | None:
 
 
 def _path(info: zipfile.ZipInfo) -> PurePosixPath:
-    """Some programs write the paths of Windows."""
+    """Parses a path; some programs write those of Windows."""
     return PurePosixPath(info.filename.replace("\\", "/"))
 
 
@@ -140,9 +141,10 @@ def _media_type(info: zipfile.ZipInfo) -> str | None:
 
 
 def _is_meant(info: zipfile.ZipInfo) -> bool:
-    """Not folders, nor what programs add by themselves."""
+    """Whether it is a file of the user's: no folder, and nothing that programs add by
+    themselves."""
     name = _path(info).name
-    # Not `is_dir()`: of an entry without a name, it raises an error.
+    # Not `is_dir()`, which raises an error for an entry without a name.
     if info.filename.endswith("/") or info.filename.startswith("__MACOSX/"):
         return False
     return not name.startswith(".") and name.lower() not in ("thumbs.db", "desktop.ini")

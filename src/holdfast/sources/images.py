@@ -1,6 +1,6 @@
-"""Images, recognized by content: format, width, height, and whether they are complete.
+"""Recognizes images by content: format, width, height, and whether they are complete.
 
-Nothing is decoded: the first bytes say the size, the last whether the file was cut off.
+Nothing is decoded: the first bytes contain the size, the last show whether the file was cut off.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/heic
 _HEAD_BYTES = 1 << 20
 _TAIL_BYTES = 4096
 _MOST_PIXELS = 500_000_000
-#: Frames of a JPEG file that say its size: all but the tables (C4, C8, CC) among C0 to CF.
+#: Frames of a JPEG file that contain its size: all but the tables (C4, C8, CC) among C0 to CF.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _HEIC_BRANDS = frozenset({b"heic", b"heix", b"mif1", b"msf1", b"heim", b"heis"})
 _JPEG_ALONE = frozenset(range(0xD0, 0xD9)) | {0x01}
@@ -40,7 +40,8 @@ _Reader = Callable[[_Bytes], tuple[int, int]]
 
 
 def image_in(path: Path) -> Image | None:
-    """None if the file is not an image of a known format; an error if it is a damaged one."""
+    """Describes an image; returns None if the file is not one of a known format, raises an error if
+    it is damaged."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
         size = file.seek(0, 2)
@@ -83,7 +84,7 @@ def _format_of(head: bytes) -> tuple[str, _Reader | None]:
 
 
 def _heic(found: _Bytes) -> tuple[int, int]:
-    """The largest of its pictures: tiles and thumbnails have sizes too."""
+    """Returns the size of the largest of its pictures: tiles and thumbnails have sizes too."""
     sizes, at = [], found.head.find(b"ispe")
     while at >= 0:
         sizes.append(struct.unpack_from(">II", found.head, at + 8))
@@ -129,7 +130,7 @@ def _jpeg(found: _Bytes) -> tuple[int, int]:
         if length < 2:
             raise ValueError("its segments are damaged")
         place += 2 + length
-    # One that comes earlier is a thumbnail's.
+    # An earlier one belongs to a thumbnail.
     start = max(0, place - (found.size - len(found.tail)))
     if found.tail.find(b"\xff\xd9", start) < 0:
         raise ValueError("its end is missing")

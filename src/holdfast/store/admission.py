@@ -1,5 +1,5 @@
-"""What every new job must obey, whichever way it was asked for: a command, the API, a page, a
-schedule, a message or a plan. Checked in the transaction that makes the job."""
+"""Rules that every new job must obey, whichever way it was ordered: a command, the API, a page, a
+schedule, a message or a plan. They are checked in the transaction that creates the job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ITEMS_HINT = "Wait until some are done, or ask an admin; HOLDFAST_QUOTA_ITEMS s
 
 @dataclass(frozen=True, slots=True)
 class JobRules:
-    """What every new job must obey; None means no limit."""
+    """Limits that every new job must obey; None means no limit."""
 
     backfill_enabled: bool = setting(
         True,
@@ -72,7 +72,9 @@ NO_RULES = JobRules()
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What the owner of a job may have: unfinished jobs, open items. None means no limit."""
+    """How many unfinished jobs and open items an owner may have; None means no limit.
+
+    None means no limit."""
 
     jobs: int | None = None
     items: int | None = None
@@ -82,7 +84,7 @@ NO_QUOTA = Quota()
 
 
 async def admit(tx: Transaction, new: NewJob) -> NewJob:
-    """The job with the caps that it gets, or the reason why it cannot be made now."""
+    """Returns the job with the caps that it gets; raises the reason if it cannot be created now."""
     rules = tx.rules
     require_table(new.reading)
     _refuse_backfill(rules, new.pipeline, new.lane)
@@ -94,14 +96,16 @@ async def admit(tx: Transaction, new: NewJob) -> NewJob:
 
 
 async def admit_records(tx: Transaction, pipeline: str) -> None:
-    """Whether a standing job of the pipeline may be given records now. An application's own
-    transaction does not ask: what it commits must not be lost."""
+    """Raises if a standing job of the pipeline may not be given records now.
+
+    An application's own transaction does not ask: what it commits must not be lost."""
     await refuse_switched_off(tx, pipeline, ())
     await _refuse_while_pressed(tx, tx.rules.backlog_max_items)
 
 
 async def within_items(tx: Transaction, owner_id: str, most: int) -> None:
-    """Refuses records that were added in this transaction, if there are too many open items now."""
+    """Refuses the records that this transaction added if their owner now has too many open
+    items."""
     count = await _open_items(tx, owner_id)
     if count > most:
         raise UnfitState(
@@ -110,13 +114,13 @@ async def within_items(tx: Transaction, owner_id: str, most: int) -> None:
 
 
 async def hold_quota(tx: Transaction, owner_id: str) -> None:
-    """One at a time for each owner: requests that come at once would all find room."""
+    """Locks the owner's quota: requests that arrive together would otherwise all find room."""
     await tx.fetch("hold_input", {"input": f"quota {owner_id}"})
 
 
 async def require_owner(tx: Transaction, owner_id: str) -> None:
-    """Refuses what comes for a person whose account was deleted since the request began: an upload
-    may take long."""
+    """Refuses a request if its owner's account was deleted after it began: an upload may take
+    long."""
     owner = {"owner_id": owner_id}
     if not await tx.fetch("hold_account", owner) and not await tx.fetch("hold_adapters", owner):
         raise NotAllowed(f"there is no account {owner_id}, or it is being deleted", "Ask an admin.")
@@ -125,7 +129,7 @@ async def require_owner(tx: Transaction, owner_id: str) -> None:
 async def admit_resumed(
     tx: Transaction, job_id: int, max_items: int | None, quota: Quota
 ) -> int | None:
-    """The new cap of a job that continues, or None; as for a new job."""
+    """Returns the new cap of a job that continues, checked as for a new job, or None."""
     cap = None if max_items is None else cap_of_job(tx.rules, max_items)
     for row in await tx.fetch("job_to_resume", {"job_id": job_id}):
         if cap is not None and row["standing"]:
@@ -143,7 +147,7 @@ async def admit_resumed(
 
 
 async def admit_again(tx: Transaction, job_id: int) -> None:
-    """Whether a plan may let one of its jobs continue now."""
+    """Raises if a plan may not let one of its jobs continue now."""
     for row in await tx.fetch("job_controls", {"job_ids": [job_id]}):
         _refuse_backfill(tx.rules, row["pipeline"], row["lane"])
         await refuse_switched_off(tx, row["pipeline"], ())
@@ -158,7 +162,8 @@ def _refuse_backfill(rules: JobRules, pipeline: str, lane: str) -> None:
 
 
 async def refuse_switched_off(tx: Transaction, pipeline: str, sources: Sequence[str]) -> None:
-    """A job is refused if no source of it may be read; one with some others begins with those."""
+    """Refuses a job if none of its sources may be read; a job with some allowed sources begins with
+    those."""
     rows = await tx.fetch(
         "switches_over_job",
         {"pipeline": pipeline, "sources": [f"source:{name}" for name in sources]},
@@ -176,7 +181,7 @@ async def refuse_switched_off(tx: Transaction, pipeline: str, sources: Sequence[
 
 
 def _scope_words(scope: str) -> str:
-    """As options of the command."""
+    """Returns the scope as options of the command."""
     kind, _, name = scope.partition(":")
     return f" --{kind} {shlex.quote(name)}" if name else ""
 
@@ -218,7 +223,7 @@ async def _refuse_more_jobs(tx: Transaction, owner_id: str, most: int) -> None:
 
 
 async def _within_quota(tx: Transaction, new: NewJob) -> NewJob:
-    """The job takes in no more items than its owner may still have."""
+    """Returns the job, capped at the number of open items that its owner may still have."""
     if new.most_items is None or new.standing:
         return new
     left = await _items_left(tx, new.owner_id, new.most_items)
@@ -250,14 +255,15 @@ def require_table(reading: Reading) -> None:
 
 
 def wait_for(most: int, items: int) -> int | None:
-    """Seconds to wait: the further above the bound, the longer. None while there is room."""
+    """Returns how many seconds to wait, longer the further above the limit; None while there is
+    room."""
     if items <= most:
         return None
     return min(_LONGEST_SECONDS, round(_SHORTEST_SECONDS * items / most))
 
 
 def _capped(new: NewJob, rules: JobRules) -> NewJob:
-    """A standing job does not end, so it has no cap."""
+    """Returns the job with its caps. A standing job does not end, so it has no cap."""
     if new.standing:
         return new
     streams = [
@@ -275,7 +281,7 @@ def cap_of_source(rules: JobRules, wanted: int | None) -> int | None:
 
 
 def _cap(wanted: int | None, limit: int | None, what: str, setting: str) -> int | None:
-    """What is wanted, if it is within the limit; else the limit itself."""
+    """Returns the requested cap if it is within the limit, or the limit if none is requested."""
     if wanted is not None and limit is not None and wanted > limit:
         raise UserError(
             f"{wanted:,} {what} are more than the limit of {limit:,}",

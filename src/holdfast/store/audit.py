@@ -14,7 +14,8 @@ _MOST_STRETCHES = 500
 
 
 class Audit:
-    """For what changes nothing else in the database, and for letting old entries go."""
+    """The audit log: entries for what changes nothing else in the database, and pruning of old
+    entries."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -33,8 +34,10 @@ class Audit:
 
     @verb
     async def prune_audit(self, tx: Transaction, seconds: float, actor: str) -> int:
-        """Removes what is older; how many rows. The audit is append-only by triggers: rows can
-        only go within a transaction that notes the pruning, and the note is in the audit."""
+        """Removes entries older than `seconds`; returns how many.
+
+        Triggers make the audit append-only: rows can go only in a transaction that notes the
+        pruning, and the note is in the audit."""
         await tx.run("open_audit_pruning", {"seconds": -seconds, "actor": actor})
         pruned = await tx.take("prune_audit", {})
         await tx.run("close_audit_pruning", {})
@@ -42,7 +45,8 @@ class Audit:
 
 
 def rows_detail(seqs: Iterable[int]) -> dict[str, Any]:
-    """Which rows an entry is about, as first and last of each stretch; not of many stretches."""
+    """Returns the rows that an entry is about, as first and last of each stretch, or nothing if
+    there are many stretches."""
     stretches: list[list[int]] = []
     for seq in sorted(set(seqs)):
         if stretches and stretches[-1][1] + 1 == seq:

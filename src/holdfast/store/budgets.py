@@ -1,7 +1,8 @@
-"""Pure: the budget of a gate, requests and units for a period, as buckets that refill.
+"""Computes the budget of a gate: requests and units for a period, as buckets that refill.
 
-A bucket holds a tenth of the budget at most and refills with the rest over the period, so that no
-period has more than the budget, wherever it begins. A throttle lowers the budget; it grows back.
+It is pure. A bucket holds a tenth of the budget at most and refills with the rest over the period,
+so that no period has more than the budget, wherever it begins. A throttle lowers the budget; it
+grows back.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 _BURST_SHARE = 0.1
-_LEAST_WAIT = 1e-6  # seconds; less is the error of floating point
+_LEAST_WAIT = 1e-6  # seconds; anything less is a rounding error
 _CUT = 0.8
 _LEAST_SHARE = 0.1
-#: What a lowered budget regains of its full size in a period without a throttle.
+#: Share of its full size that a lowered budget regains in a period without a throttle.
 _REGAINED = 0.05
-#: Throttles that come together are one, whatever the period.
+#: Throttles within this many seconds count as one, whatever the period.
 _SAME_THROTTLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """`requests` and `units` for `period` seconds (0: no limit), of which `share` is used now; what
-    the two buckets have left. Units can be below zero: one request may need more than a bucket
+    """`requests` and `units` per `period` seconds (0: no limit), of which `share` is used now, and
+    what the two buckets have left. Units can be below zero: one request may need more than a bucket
     holds, and the next wait for it."""
 
     requests: int
@@ -54,7 +55,7 @@ class Budget:
 
     @property
     def _requests_per_second(self) -> float:
-        # Whole requests: one more than the bucket holds fits into a period.
+        # Allows whole requests only: one more than the bucket holds fits into a period.
         return (self.requests_now - self._request_burst + 1.0) / self.period
 
     @property
@@ -62,7 +63,7 @@ class Budget:
         return (self.units_now - self._unit_burst) / self.period
 
     def later(self, seconds: float) -> Budget:
-        """After that time: refilled, and grown back."""
+        """Returns the budget after that time: refilled, and grown back."""
         grown = replace(self, share=min(1.0, self.share + _REGAINED * seconds / self.period))
         return replace(
             grown,
@@ -76,9 +77,9 @@ class Budget:
         return replace(self, requests_left=self._request_burst, units_left=self._unit_burst)
 
     def take(self, costs: Sequence[float]) -> tuple[Budget, int]:
-        """What is left after as many of the requests as fit now, in order, and how many did. One
-        that costs more than the whole budget uses all of it: a wrong cost must not keep the others
-        waiting for years."""
+        """Takes as many of the requests as fit now, in order; returns what is left and how many
+        fit. A request that costs more than the whole budget uses all of it: a wrong cost must not
+        keep the others waiting for years."""
         budget, count = self, 0
         for cost in costs:
             if budget.wait_seconds(cost) > _LEAST_WAIT:
@@ -92,7 +93,7 @@ class Budget:
         return budget, count
 
     def wait_seconds(self, cost: float) -> float:
-        """Until a request of that cost fits."""
+        """Returns how long it takes until a request of that cost fits."""
         waits = [0.0]
         if self.requests:
             waits.append((1.0 - self.requests_left) / self._requests_per_second)
@@ -102,7 +103,8 @@ class Budget:
         return max(waits)
 
     def throttled(self, seconds_since_last: float | None) -> Budget:
-        """Lower, once for throttles that come together, and used up for now."""
+        """Returns a lower budget that is used up for now; throttles that come together lower it
+        once."""
         same = min(_SAME_THROTTLE_SECONDS, self.period)
         cut = seconds_since_last is None or seconds_since_last >= same
         share = max(_LEAST_SHARE, self.share * _CUT) if cut else self.share

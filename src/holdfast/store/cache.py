@@ -13,7 +13,7 @@ from holdfast.store.driver import Transaction, Values
 from holdfast_client.storable import storable_key
 
 _PRUNED_AT_ONCE = 1000
-_KEY_CHARACTERS = 500  # an index entry of PostgreSQL has 2,700 bytes
+_KEY_CHARACTERS = 500  # PostgreSQL's index entries have at most 2,700 bytes
 _LONGEST_SECONDS = 10 * 365 * 86_400.0
 
 
@@ -22,7 +22,9 @@ class Cache:
         self._database = database
 
     async def read(self, scope: str, keys: Iterable[str]) -> dict[str, Any]:
-        """The entries that have not expired. A key whose value is None is known to have none."""
+        """Returns the entries that have not expired.
+
+        An entry whose value is None says that there is none."""
         by_stored = {stored_key(key): key for key in keys}
         if not by_stored:
             return {}
@@ -31,14 +33,14 @@ class Cache:
         return {by_stored[row["key"]]: orjson.loads(row["value"]) for row in rows}
 
     async def put(self, scope: str, entries: Mapping[str, tuple[Any, float]]) -> None:
-        """Key -> value and the seconds until it expires; replaces what is there."""
+        """Stores entries, each a value and the seconds until it expires; replaces what is there."""
         rows: list[Values] = [
             (scope, stored_key(key), orjson.dumps(value).decode(), min(seconds, _LONGEST_SECONDS))
             for key, (value, seconds) in entries.items()
             if seconds > 0
         ]
         if rows:
-            # In one order everywhere, so that two batches cannot deadlock.
+            # Sorted everywhere, so that two batches cannot deadlock.
             await self._put(sorted(rows, key=lambda row: str(row[1])))
 
     # A cache may lose its last entries in a crash of the database.
@@ -52,12 +54,12 @@ class Cache:
 
     @verb(relaxed=True)
     async def prune_cache(self, tx: Transaction) -> int:
-        """Removes entries that have expired, a bounded number at once; returns how many."""
+        """Removes a limited number of expired entries; returns how many."""
         return len(await tx.take("prune_cached", {"most": _PRUNED_AT_ONCE}))
 
 
 def stored_key(key: str) -> str:
-    """As the table has it: long keys are replaced by their hash."""
+    """Returns the key as the table has it: long keys are replaced by their hash."""
     text = storable_key(key) or ""
     if len(text) <= _KEY_CHARACTERS:
         return text

@@ -1,4 +1,4 @@
-"""Which items one step of a reprocess or a skip changes, however they were chosen."""
+"""The items that one step of a reprocess or a skip changes, however they were chosen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class NamedItems:
-    """These items; a reprocess leaves those alone that finished after `until`."""
+    """These items; a reprocess leaves those that finished after `until` unchanged."""
 
     seqs: Sequence[int]
     until: datetime = LATEST
@@ -65,13 +65,13 @@ class FreeRanges:
 
 class Reprocessed(NamedTuple):
     opened: int
-    left: int  # looked at and not changed
-    next: FinishedItems | None  # what follows; None at the end
+    left: int  # looked at but not changed
+    next: FinishedItems | None  # the next step; None at the end
 
 
 class Skipped(NamedTuple):
     skipped: int
-    left: int  # finished or in work
+    left: int  # finished or being processed
     next: FreeRanges | None
 
 

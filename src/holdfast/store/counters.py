@@ -10,7 +10,7 @@ from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 
 _ZERO = {field.name: 0 for field in fields(Counters)}
-#: A job's counters may consist of this many rows before they are folded into one.
+#: A job's counters are folded into one row when there are this many.
 _SCATTERED = 32
 
 
@@ -19,7 +19,7 @@ async def add_counts(tx: Transaction, job_id: int, **counts: int) -> None:
 
 
 class CounterRows:
-    """Keeps the number of rows small that reading has to sum."""
+    """Keeps small the number of rows that a reader has to sum."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -31,8 +31,8 @@ class CounterRows:
 
     @verb("fold", relaxed=True)
     async def _fold(self, tx: Transaction, job_id: int) -> None:
-        # Held, so that a deletion of the job waits, or nothing is left to fold: else the folded row
-        # would outlive the job.
+        # Locked, so that either a deletion of the job waits, or nothing is left to fold: otherwise
+        # the folded row would outlive the job.
         if not await tx.fetch("share_job", {"job_id": job_id}):
             return
         rows = await tx.take("take_counters", {"job_id": job_id})

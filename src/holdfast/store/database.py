@@ -1,4 +1,4 @@
-"""Runs transactions on a driver, again after a conflict with another one."""
+"""Runs transactions on a driver; one that conflicts with another is run again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Database:
     async def write(
         self, verb: str, body: Callable[[Transaction], Awaitable[T]], *, relaxed: bool = False
     ) -> T:
-        """One transaction, named by the verb that it carries out."""
+        """Runs one transaction, named by the verb that it carries out."""
         for number in range(_TRIES):
             try:
                 async with self.driver.transaction(verb, relaxed=relaxed) as tx:
@@ -68,8 +68,8 @@ def verb(named: Any = None, /, *, relaxed: bool = False) -> Any:
     """Makes a method one transaction, which it gets as `tx` and its callers do not pass. It runs
     again after a conflict, so it does nothing but read and write the database.
 
-    The method's name names the transaction in metrics and in fault tests; a name is given where
-    the method's own would be another's too. `relaxed`: see `Driver.transaction`."""
+    The method's name names the transaction in metrics and in fault tests; a name is passed if two
+    methods would otherwise share one. `relaxed`: see `Driver.transaction`."""
     if callable(named):
         return _transacted(named, named.__name__.lstrip("_"), relaxed)
 

@@ -1,11 +1,11 @@
 """Deletes jobs with everything that belongs to them, in chunks, while workers run.
 
 The state DELETING is committed first: nothing can be claimed, ingested or settled afterwards. What
-was settled before it is committed by the time the ranges are gone, and goes with the rest. A
+was settled before is committed by the time the ranges are gone, and is deleted with the rest. A
 process that dies in between leaves a job in DELETING, which any other continues.
 
-An application whose transaction was open all the time may commit items of a job that is gone. They
-came with a range, which no worker claims; by it they are found and deleted.
+An application whose transaction stayed open all the time may commit items of a job that is gone.
+They came with a range, which no worker claims; through it they are found and deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.job_states import move
 
-#: What has no item to go with, each in chunks.
+#: Rows that do not go with an item, each deleted in chunks.
 _LEFTOVERS = (
     "delete_decisions",
     "delete_gate_uses",
@@ -47,7 +47,7 @@ _CHUNK = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Items of a job that are still to be deleted, and how many there were; both at most."""
+    """How many items of a job are still to be deleted, and how many there were; both at most."""
 
     items: int
     of: int
@@ -59,7 +59,7 @@ class Deletion:
 
     @verb("mark_deleting")
     async def mark(self, tx: Transaction, job_id: int, actor: str) -> JobState:
-        """From here on the job is no more than what is left of it."""
+        """Sets the job's state to DELETING; from then on only its remains exist."""
         rows = await tx.fetch("job_to_delete", {"job_id": job_id})
         if rows and rows[0]["state"] == JobState.DELETING:
             return JobState.DELETING
@@ -74,23 +74,23 @@ class Deletion:
         return Left(0 if first is None else min(last - first + 1, accepted), accepted)
 
     async def export_keys(self, job_id: int) -> list[str]:
-        """Where the file store has its exports."""
+        """Returns the keys of its exports in the file store."""
         rows = await self._database.fetch("export_keys_of_job", {"job_id": job_id})
         return [row["key"] for row in rows]
 
     async def pipeline_of(self, job_id: int) -> str | None:
-        """Of a job in DELETING."""
+        """Returns the pipeline of a job in DELETING."""
         rows = await self._database.fetch("pipeline_of_deleting", {"job_id": job_id})
         return str(rows[0]["pipeline"]) if rows else None
 
     async def delete_chunk(self, job_id: int) -> bool:
-        """Deletes some of a job in DELETING; False when nothing is left but its row."""
+        """Deletes a chunk of a job in DELETING; returns False when nothing is left but its row."""
         return await self.delete_items(job_id) or await self._delete_leftovers(job_id)
 
     @verb
     async def delete_items(self, tx: Transaction, job_id: int) -> bool:
-        """A chunk of items of a job in DELETING, or of one that is pruned; False if none is
-        left."""
+        """Deletes a chunk of items of a job that is in DELETING or being pruned; returns False if
+        none is left."""
         jobs = await tx.fetch("job_to_delete", {"job_id": job_id})
         if not jobs or (jobs[0]["state"] != JobState.DELETING and jobs[0]["pruned_at"] is None):
             return False
@@ -109,16 +109,17 @@ class Deletion:
         return False
 
     def _domain_queries(self, pipeline: str) -> list[str]:
-        """An extension's own: PIPELINE_delete_job and those that begin with it and a `_`, in
-        alphabetical order. Each deletes up to :limit rows of :job_id and returns them."""
+        """Returns the extension's own queries: PIPELINE_delete_job and those whose names begin with
+        it and a `_`, in alphabetical order. Each deletes up to :limit rows of :job_id and returns
+        them."""
         name = f"{pipeline}_delete_job"
         queries = self._database.driver.queries
         return sorted(query for query in queries if query == name or query.startswith(f"{name}_"))
 
     @verb
     async def finish_deletion(self, tx: Transaction, job_id: int) -> list[str] | None:
-        """Deletes the last rows; None if the job is gone or was never to be deleted. Returns where
-        the file store has its exports: one may have been finished meanwhile."""
+        """Deletes the last rows; returns None if the job is gone or was never to be deleted, else
+        the keys of its exports in the file store: one may have been finished in the meantime."""
         job = await _deleting(tx, job_id)
         if job is None:
             return None
@@ -130,13 +131,14 @@ class Deletion:
         return [row["key"] for row in exports if row["key"] is not None]
 
     async def jobs_left_behind(self) -> list[int]:
-        """Jobs that are gone, of which an application added items since."""
+        """Returns jobs that are gone and to which an application has added items since."""
         return [row[0] for row in await self._database.fetch("jobs_left_behind")]
 
     @verb
     async def delete_left_behind(self, tx: Transaction, job_id: int) -> bool:
-        """A chunk of them; False when nothing is left. A range goes after its items, so that they
-        are found again if this is interrupted."""
+        """Deletes a chunk of such items; returns False when nothing is left.
+
+        A range goes after its items, so that they are found again if this is interrupted."""
         if await tx.fetch("job_to_delete", {"job_id": job_id}):
             return False
         ranges = await tx.fetch("ranges_left_behind", {"job_id": job_id, "limit": _CHUNK})
@@ -154,8 +156,9 @@ class Deletion:
 
 
 async def mark_file(tx: Transaction, file_id: int, actor: str, detail: dict[str, Any]) -> None:
-    """Commits to deleting a stored file: no job can be made of it afterwards. Its bytes go next and
-    its row last, so that what is interrupted can be repeated."""
+    """Commits to deleting a stored file: no job can be created from it afterwards.
+
+    Its bytes go next and its row last, so that an interrupted deletion can be repeated."""
     if await tx.take("mark_file", {"id": file_id}):
         await add_audit(tx, actor, "file.deleted", None, str(file_id), detail)
 
@@ -165,13 +168,14 @@ _LAST_SEQ = 2**63 - 1
 
 
 async def _deleting(tx: Transaction, job_id: int) -> Row | None:
-    """The job, locked, if it is to be deleted."""
+    """Returns the job, locked, if it is to be deleted."""
     rows = await tx.fetch("job_to_delete", {"job_id": job_id})
     return rows[0] if rows and rows[0]["state"] == JobState.DELETING else None
 
 
 async def _delete_items(tx: Transaction, chunk: dict[str, int]) -> int:
-    """Up to the limit of a job's items between two numbers, with all that belongs to them."""
+    """Deletes up to the limit of a job's items between two numbers, with all that belongs to
+    them."""
     rows = await tx.fetch("items_to_delete", chunk)
     if not rows:
         return 0

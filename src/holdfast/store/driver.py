@@ -1,4 +1,4 @@
-"""What the store needs of a database: transactions that run named queries in batches."""
+"""Defines what the store needs of a database: transactions that run named queries in batches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from holdfast.pipeline import Row as Row
 from holdfast.store.admission import JobRules
+from holdfast.store.names import Names
 from holdfast.store.queries import Query
 
 Queries = Mapping[str, Query]
@@ -25,7 +26,7 @@ Fault = Callable[[str, str], None]
 Observe = Callable[[str, float, float], None]
 
 
-#: Where processes say that a job has new items; the payload is its number.
+#: The channel on which processes announce that a job has new items; the payload is its number.
 WORK_CHANNEL = "holdfast_work"
 
 
@@ -36,9 +37,9 @@ class Conflict(Exception):
 class Transaction(Protocol):
     """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` and `scan` read."""
 
-    rules: JobRules  # what new jobs must obey
-    waited_seconds: float  # for a connection, before it began
-    after: list[Callable[[], None]]  # what runs once it is committed
+    rules: JobRules  # rules for new jobs
+    waited_seconds: float  # how long it waited for a connection before it began
+    after: list[Callable[[], None]]  # calls to make once it is committed
     writes_together: bool  # whether one statement can write several tables
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
@@ -69,7 +70,7 @@ class Transaction(Protocol):
     async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
     async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
-        """See sending.py."""
+        """Sends a message; see sending.py."""
         ...
 
     def after_commit(self, call: Callable[[], None]) -> None:
@@ -80,37 +81,41 @@ class Transaction(Protocol):
 class Driver(Protocol):
     dialect: str
     queries: Queries
+    names: Names
 
     def transaction(
         self, verb: str, *, relaxed: bool = False
     ) -> AbstractAsyncContextManager[Transaction]:
-        """A writing transaction. `relaxed` may lose its commit in a crash of the database,
-        never its consistency: enough for a lease."""
+        """Opens a writing transaction.
+
+        `relaxed` may lose its commit in a crash of the database, never its consistency: enough for
+        a lease."""
         ...
 
     def reading(self) -> AbstractAsyncContextManager[Transaction]:
-        """A snapshot for reads."""
+        """Opens a snapshot for reads."""
         ...
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
-        """One query, which is a snapshot by itself."""
+        """Runs one query, which is a snapshot by itself."""
         ...
 
     async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
-        """Calls `heard` with what another process said on the channel; "" means anything. Ends only
-        by an error; callers that rely on notices poll too."""
+        """Calls `heard` with what another process said on the channel; "" means anything.
+
+        It ends only by an error; callers that rely on notices poll too."""
         ...
 
     def is_passing(self, error: Exception) -> bool:
-        """Whether the error may pass by waiting: the statement itself was not at fault."""
+        """Whether the error may go away after a wait: the statement itself was not at fault."""
         ...
 
     async def close(self) -> None: ...
 
 
 def no_fault(verb: str, query: str) -> None:
-    """The fault hook of every process that is not under test."""
+    """Does nothing: the fault hook of every process that is not under test."""
 
 
 def no_observe(verb: str, seconds: float, waited: float) -> None:
-    """For stores whose latency is not measured."""
+    """Does nothing: for stores whose latency is not measured."""

@@ -18,23 +18,23 @@ from holdfast_client.adding import Enqueued, Records, enqueue, standing_job
 
 @dataclass(frozen=True, slots=True)
 class Addition(Records):
-    """With `opens`, the standing job is made if there is none."""
+    """Adds `opens` to records: the standing job that is made if there is none."""
 
     opens: NewJob | None = None
 
 
-#: Finds out in the transaction what to add; None if that is nothing.
+#: Decides in the transaction what to add; None adds nothing.
 Fill = Callable[[Transaction], Awaitable[Addition | None]]
 
 
 class Additions:
-    """For requests and messages, whose transaction is ours."""
+    """Adds records of requests and messages, whose transaction is ours."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def standing_job(self, pipeline: str, owner: str) -> int:
-        """The standing job of an owner, or the only one of the pipeline."""
+        """Returns the standing job of an owner, or the only one of the pipeline."""
         async with self._database.driver.reading() as tx:
             return (await standing_job(tx, Records(pipeline, owner, ())))[0]
 
@@ -46,8 +46,9 @@ class Additions:
         key: Key | None = None,
         most_items: int | None = None,
     ) -> Enqueued | None:
-        """None: the message with this key was taken before. `most_items`: open items that the owner
-        may have with these."""
+        """Adds the records; returns None if the message with this key was taken before.
+
+        `most_items`: open items that the owner may have, including these."""
         if not await is_first(tx, key):
             return None
         if not isinstance(addition, Addition):

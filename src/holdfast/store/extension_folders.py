@@ -1,4 +1,4 @@
-"""Where the installed extensions keep their SQL and migrations."""
+"""Finds the folders with the SQL of the installed extensions."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from holdfast.store.queries import CORE_FOLDERS, SqlFolder, extension_sql
 
 @cache
 def extension_folders() -> Mapping[str, Path]:
-    """Name -> the folder of its package, in order of name. Imports no part of an extension."""
+    """Returns the folder of each extension's package by its name, in order of name.
+
+    It imports no part of an extension."""
     return {
         name: folder_of(name, extension.package) for name, extension in sorted(installed().items())
     }
 
 
 def all_sql() -> tuple[SqlFolder, ...]:
-    """Core's queries and those of every installed extension."""
+    """Returns the queries of the core and of every installed extension."""
     return (*CORE_FOLDERS, *extension_sql(extension_folders()))
 
 
 def folder_of(name: str, package: str) -> Path:
     try:
         spec = find_spec(package)
-    except (ImportError, ValueError):  # of a parent that does not exist; of an empty name
+    except (ImportError, ValueError):  # the parent does not exist, or the name is empty
         spec = None
     if spec is None or not spec.submodule_search_locations:
         raise PipelineError(

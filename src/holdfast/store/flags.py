@@ -17,7 +17,7 @@ class Flags:
         self._database = database
 
     async def all(self) -> dict[str, dict[str, Any]]:
-        """The flags that were set, by name: value, actor and instant."""
+        """Returns the flags that were set, by name: value, actor and instant."""
         rows = await self._database.fetch("flags")
         return {
             row["name"]: {

@@ -1,4 +1,4 @@
-"""The shared side of gates: start times, places in flight and budgets, given out in batches."""
+"""The shared side of gates: it gives out start times, places in flight and budgets in batches."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from holdfast.store.rows import fields_of
 
 _LEAST_SLACK = 0.01
 _SLACK_SHARE = 0.1
-#: How far back the rates of a gate look, and how long its minutes are kept.
+#: How many minutes the rates of a gate cover, and how long its minutes are kept.
 RATE_MINUTES = 5
 _KEPT_MINUTES = 24 * 60
-#: Another worker may have a longer horizon, but hardly this many times as long.
+#: Another worker may have a longer horizon, but hardly this many times longer.
 _HORIZONS = 10
-_POLL_SECONDS = 0.25  # how soon urgent work looks for a place again
+_POLL_SECONDS = 0.25  # how often urgent work looks for a place again
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Start times in seconds from the database's now (None: no spacing), places in flight
-    (None: no limit), how many of the costs the budget covers (None: no budget); or, with none of
-    them, how long to wait and why."""
+    """Start times in seconds from the database's now (None: no spacing), places in flight (None: no
+    limit), and how many of the costs the budget covers (None: no budget); or, with none of them,
+    how long to wait and why."""
 
     starts: list[float] | None = None
     slots: int | None = None
     wait: float = 0.0
     reason: str = ""
-    slack: float = 0.0  # how much later than its time a start may come
+    slack: float = 0.0  # how much later than its time a request may start
     covered: int | None = None
     concurrency: int = 0  # the gate's own limit, for all workers
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What a worker wants of a gate: up to `places` in flight and, where the gate has a spacing,
+    """A worker's request to a gate: up to `places` in flight and, if the gate has a spacing,
     `starts` within `horizon` seconds (0: it has some left).
 
     The `busy` places, where requests are in flight, stay the worker's. `costs` are those of the
@@ -62,7 +62,7 @@ class Want:
 
 @dataclass(slots=True)
 class Passes:
-    """What passed a gate since it was last counted."""
+    """What passed a gate since the last count."""
 
     passed: int = 0
     units: float = 0.0
@@ -88,7 +88,7 @@ class GateTable:
         self._default = default
 
     async def all(self) -> list[dict[str, Any]]:
-        """Every gate; its passes are those of the last `RATE_MINUTES` minutes."""
+        """Returns every gate with its passes of the last `RATE_MINUTES` minutes."""
         since = await self._minute() - RATE_MINUTES
         rows = await self._database.fetch("gates", {"since": since})
         return [_described(row) for row in rows]
@@ -99,13 +99,16 @@ class GateTable:
 
     @verb("introduce_gate")
     async def introduce(self, tx: Transaction, gate: Gate) -> None:
-        """Creates the gate, as its first request would, but with these limits. One that exists
-        keeps its own."""
+        """Creates the gate, as its first request would, but with these limits.
+
+        A gate that exists keeps its own."""
         await tx.run("default_gate", _limits(gate.name, gate))
 
     @verb("reserve_gate")
     async def reserve(self, tx: Transaction, name: str, worker: str, want: Want) -> Reservation:
-        """Starts lie a tenth of the spacing further apart, at most `slack`: a start may come that
+        """Reserves places, budget and start times.
+
+        Starts lie a tenth of the spacing further apart, at most `slack`: a request may start that
         much late and still keep its distance to the next."""
         gate = await _gate(tx, name, self._default)
         refusal = _refusal(gate, want.horizon)
@@ -136,8 +139,10 @@ class GateTable:
     async def _hold(
         self, tx: Transaction, name: str, worker: str, want: Want, concurrency: int
     ) -> int | None:
-        """A fair share of the places that are free, by weight; a worker that gets none is counted
-        as wanting, so that the others leave it some next time."""
+        """Takes a fair share of the free places, by weight.
+
+        A worker that gets none is counted as waiting, so that the others leave it some next
+        time."""
         if not concurrency:
             return None
         row = (await tx.fetch("held_slots", {"gate": name, "worker": worker}))[0]
@@ -150,13 +155,14 @@ class GateTable:
         return int(slots)
 
     def _gives_way(self, weight: int, waiting: int) -> int:
-        """A place for a worker of another lane that has none, as often as the weights say. Workers
-        of one lane do not change places: nothing would pass meanwhile."""
+        """Gives up a place to a worker of another lane that has none, as often as the weights say.
+
+        Workers of one lane do not exchange places: nothing would pass during the exchange."""
         other_lane = waiting not in (0, weight)
         return int(other_lane and self._rng.random() * (waiting + weight) < waiting)
 
     def _starts(self, first: float, want: Want, step: float, jitter: float) -> list[float]:
-        """Start times within the horizon, and after them the one where the next may be."""
+        """Returns the start times within the horizon, and after them the next possible one."""
         starts = [first]
         while len(starts) <= want.starts and starts[-1] <= want.horizon:
             starts.append(starts[-1] + step + self._rng.uniform(0, jitter))
@@ -164,7 +170,7 @@ class GateTable:
 
     @verb("close_gate")
     async def close(self, tx: Transaction, name: str, seconds: float, reason: str) -> None:
-        """After a throttle: nothing passes for so long, and a budget is lowered."""
+        """Closes the gate for some seconds after a throttle, and lowers its budget."""
         await tx.run("default_gate", _limits(name, self._default))
         await tx.run("close_gate", {"name": name, "seconds": seconds, "reason": reason})
         gate = await _gate(tx, name, self._default)
@@ -178,7 +184,7 @@ class GateTable:
     async def order(
         self, tx: Transaction, name: str, seconds: float, reason: str, actor: str
     ) -> None:
-        """A person closes a gate for so long, or with 0 opens it."""
+        """Carries out a person's order to close a gate for some seconds or, with 0, to open it."""
         params = {"name": name, "seconds": seconds, "reason": reason or None}
         if not await tx.take("order_gate", params):
             raise NotThere(f"there is no gate {name!r}", "GET /api/gates lists them.")
@@ -201,8 +207,10 @@ class GateTable:
         most: int | None = None,
         weight: int = 1,
     ) -> None:
-        """Notes how many places the worker holds. `most` is what it may have in flight now, by its
-        own measurements; `weight` is that of its most urgent lane."""
+        """Notes how many places the worker holds.
+
+        `most` is how many it may have in flight now, by its own measurements; `weight` is that of
+        its most urgent lane."""
         params = {"gate": name, "worker": worker, "slots": slots}
         await tx.run("hold_slots", params | {"weight": weight, "most": most})
 
@@ -217,7 +225,8 @@ class GateTable:
         worker: str = "",
         decisions: Mapping[int, Sequence[DecisionRow]] = NO_DECISIONS,
     ) -> None:
-        """Adds what passed each gate, and for which job, and what a worker decided about them."""
+        """Adds what passed each gate, and for which job, and what a worker decided about the
+        gates."""
         minute = await self._minute()
         await self._count_passes(counts, minute, worker, decisions)
 
@@ -246,7 +255,7 @@ class GateTable:
                 await tx.run("note_decision", params)
 
     async def of_job(self, job_id: int, limit: int) -> list[dict[str, Any]]:
-        """The gates that a job used, with what passed them for it, the busiest first."""
+        """Returns the gates that a job used, with what passed them for it, the busiest first."""
         params = {"job_id": job_id, "limit": limit}
         return [_use(row) for row in await self._database.fetch("uses_of_job", params)]
 
@@ -264,7 +273,7 @@ class GateTable:
 
 
 def budget_of(gate: Row) -> Budget:
-    """As it is now: refilled since it was last used."""
+    """Returns the budget as it is now: refilled since it was last used."""
     budget = Budget(
         gate["requests"],
         gate["units"],
@@ -287,8 +296,10 @@ async def _gate(tx: Transaction, name: str, default: Gate) -> Row:
 
 
 def _first_start(gate: Row, horizon: float, step: float) -> float:
-    """Seconds until the next start. No worker reserves starts far beyond its horizon: if the next
-    one is there, the spacing was lowered or the database's clock was set back."""
+    """Returns the seconds until the next start.
+
+    No worker reserves starts far beyond its horizon: if the next one is there, the spacing was
+    lowered or the database's clock was set back."""
     first = max(0.0, seconds_between(gate["now"], gate["next_at"]))
     longest = step + float(gate["jitter"])
     return first if first <= _HORIZONS * horizon + longest else longest
@@ -307,7 +318,8 @@ def _refusal(gate: Row, horizon: float) -> Reservation | None:
 async def _spend(
     tx: Transaction, name: str, gate: Row, costs: Sequence[float]
 ) -> int | Reservation | None:
-    """How many of the costs the budget covers now; None if there is none."""
+    """Spends the budget; returns how many of the costs it covers now, or None if there is no
+    budget."""
     budget = budget_of(gate)
     if not budget.limited:
         return None
@@ -355,7 +367,8 @@ def _limits(name: str, gate: Gate) -> dict[str, object]:
 
 
 def _use(row: Row) -> dict[str, Any]:
-    """`rate` is in requests a second; None if there is no time to measure it over."""
+    """Describes a gate's use; `rate` is in requests a second, or None if there is no time to
+    measure it over."""
     seconds = seconds_between(row["first_at"], row["last_at"])
     return fields_of(row) | {"rate": row["passed"] / seconds if seconds > 0 else None}
 

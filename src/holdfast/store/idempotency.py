@@ -1,7 +1,7 @@
-"""Keys that were taken: what is sent again, a request or a message, is not done again.
+"""Remembers keys: a request or a message that is sent again is not carried out again.
 
 A request takes its key before it is carried out, and its answer is kept; a message's key is taken
-in the transaction of its effect. What came of a key is noted in the transaction that makes it.
+in the transaction of its effect. What a key led to is noted in the transaction that creates it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from holdfast.errors import UnfitState
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 
-#: A message's key is taken with its effect: nobody is lost in between.
+#: A message's key is taken with its effect, so no process can be lost in between.
 _NOBODY = ""
 
 
@@ -44,8 +44,10 @@ Key = RequestKey | MessageKey
 
 
 class Taken(NamedTuple):
-    """A key that was taken before. Without a status its request is still being answered, or its
-    process died; `made` is the id of what it had made by then, and `content` its file."""
+    """A key that was taken before.
+
+    Without a status its request is still being answered, or its process died; `made` is the id of
+    what it had created by then, and `content` its file."""
 
     fingerprint: str
     content: str
@@ -62,8 +64,8 @@ class TakenKeys:
     async def begin_request(
         self, tx: Transaction, user_name: str, key: str, fingerprint: str, worker: str
     ) -> Taken | None:
-        """None: the caller, of the process `worker`, answers it. Otherwise the earlier request and
-        its answer."""
+        """Takes the key for the process `worker`; returns None if the caller is to answer the
+        request, otherwise the earlier request and its answer."""
         return await take_key(tx, RequestKey(user_name, key), fingerprint, worker)
 
     @verb
@@ -75,19 +77,21 @@ class TakenKeys:
 
     @verb
     async def drop_request(self, tx: Transaction, user_name: str, key: str) -> None:
-        """The request may be sent again, unless it made something before it failed."""
+        """Lets the request be sent again, unless it created something before it failed."""
         await tx.run("drop_key", {"owner_id": user_name, "key": key})
 
     @verb
     async def forget_keys(self, tx: Transaction, seconds: float) -> None:
-        """What is older is not sent again."""
+        """Forgets older keys: nothing is sent again after that time."""
         await tx.run("forget_keys", {"ago": -seconds})
 
 
 async def take_key(
     tx: Transaction, key: Key, fingerprint: str, worker: str = _NOBODY
 ) -> Taken | None:
-    """None: the caller has it now. One whose process was lost may be taken over."""
+    """Takes the key; returns None if the caller has it now.
+
+    A key whose process was lost can be taken over."""
     params = {"owner_id": key.user_name, "key": key.key, "fingerprint": fingerprint}
     if await tx.take("take_key", params | {"worker": worker}):
         return None
@@ -96,14 +100,15 @@ async def take_key(
 
 
 async def is_first(tx: Transaction, key: Key | None) -> bool:
-    """Whether a transaction does what the key stands for: not if a message was taken before."""
+    """Whether the transaction is the first with this key; not if a message was taken before."""
     if not isinstance(key, MessageKey):
         return True
     return await take_key(tx, key, key.kind) is None
 
 
 async def note_made(tx: Transaction, key: Key | None, made: int) -> None:
-    """Of two transactions that carry out the same request, one commits."""
+    """Notes what the request created; if two transactions carry out the same request, only one
+    commits."""
     if key is None:
         return
     params = {

@@ -52,7 +52,7 @@ class StreamLease:
 
 @dataclass(frozen=True, slots=True)
 class IngestPage:
-    """A page on its way in: `items` where keys matter, else plain `inputs`, which cost less."""
+    """A page to ingest: `items` if keys matter, else plain `inputs`, which cost less."""
 
     items: Sequence[NewItem]
     next_cursor: Any
@@ -60,7 +60,7 @@ class IngestPage:
     expected_count: int | None = None
     inputs: Sequence[str] = ()
     notes: Any = None
-    skipped: int = 0  # records at its beginning that were taken before
+    skipped: int = 0  # records at its beginning that were already ingested
 
     @property
     def records_count(self) -> int:
@@ -69,7 +69,7 @@ class IngestPage:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What became of a page: `state` is the stream's after it."""
+    """The result of ingesting a page: `state` is the stream's after it."""
 
     accepted: int
     known: int
@@ -78,7 +78,7 @@ class Ingested:
     waited_seconds: float = 0.0  # for a connection, or for SQLite's writer
 
 
-#: Writes what a page contains besides the records taken of it, while the cursor is moved.
+#: Writes what a page contains besides the records taken from it, while the cursor is moved.
 Note = Callable[[Transaction, int], Awaitable[None]]
 
 
@@ -89,7 +89,7 @@ class Ingest:
         self.in_flight: set[str] = set()  # tokens of streams that may have been leased
 
     async def lease_stream(self, job_id: int, worker: str) -> StreamLease | None:
-        """Takes a stream of the job that has more pages and that nobody holds."""
+        """Leases a stream of the job that has more pages and that no worker holds."""
         token = self._new_token()
         self.in_flight.add(token)
         try:
@@ -160,7 +160,7 @@ class Ingest:
         return Ingested(new_items.count, new_items.known, advanced, held_back, tx.waited_seconds)
 
     async def are_new(self, items: Sequence[NewItem], dedupe: Dedupe, seen: set[str]) -> list[bool]:
-        """Whether a job would take each now; not where its key was `seen` before."""
+        """Whether a job would accept each item now; not if its key was `seen` before."""
         async with self._database.driver.reading() as tx:
             known = await known_keys(tx, dedupe, items)
 
@@ -181,8 +181,9 @@ class Ingest:
         error: str | None = None,
         waiting_for: str | None = None,
     ) -> None:
-        """Ends a slice; with `error`, after a failure that may pass by waiting. `waiting_for` says
-        what the stream waits for in other cases."""
+        """Ends a slice; with `error`, after a failure that may go away by itself.
+
+        `waiting_for` says what the stream waits for in other cases."""
         params = {
             "id": stream.id,
             "token": stream.token,
@@ -208,13 +209,13 @@ class Ingest:
     async def _take_sequence(
         self, tx: Transaction, job_id: int, count: int
     ) -> tuple[Sequence[int], float]:
-        """Numbers, taken ahead so that the page's transaction holds no lock on them; and how long
-        it waited for a connection."""
+        """Takes numbers ahead, so that the page's transaction holds no lock on them; returns them
+        and how long it waited for a connection."""
         return await take_sequence(tx, job_id, count), tx.waited_seconds
 
 
 class _AlreadyIngested(Exception):
-    """This page was committed and the reply was lost. Raised, so that the keys which the second
+    """Raised if this page was committed and the reply was lost, so that the keys which the second
     try moved are rolled back."""
 
     def __init__(self, state: StreamState) -> None:
@@ -222,9 +223,9 @@ class _AlreadyIngested(Exception):
 
 
 async def _room(tx: Transaction, stream: StreamLease) -> tuple[int | None, bool]:
-    """How many new items the caps leave, and whether the stream has to stop after this page. The
-    job's row is held until the page is committed: shared, so that a cancel waits for the page;
-    alone, where a cap has to be exact."""
+    """Returns how many new items the caps allow, and whether the stream has to stop after this
+    page. The job's row is locked until the page is committed: shared, so that a cancel waits for
+    the page; exclusively if a cap has to be exact."""
     job = {"job_id": stream.job_id}
     cap = await tx.fetch("job_cap", job | {"source": stream.source})
     capped = bool(cap) and cap[0]["max_items"] is not None
@@ -298,7 +299,8 @@ def _state_after(page: IngestPage, cut: bool, records: int) -> tuple[StreamState
 def _cursor_after(
     stream: StreamLease, page: IngestPage, new_items: NewItems, state: StreamState
 ) -> dict[str, Any]:
-    """Past the page; or, where the stream stopped in it, past the records that were taken."""
+    """Returns the cursor past the page; if the stream stopped in it, past the records that were
+    taken."""
     if state in (StreamState.RUNNING, StreamState.COMPLETE):
         return {"page": page.next_cursor, "skip": 0}
     before = stream.cursor or {"page": None, "skip": 0}
@@ -343,8 +345,10 @@ async def _add_items(tx: Transaction, job_id: int, new_items: NewItems) -> None:
 
 
 async def _end_discovery(tx: Transaction, job_id: int) -> None:
-    """Locks the job first and looks in the next statement: of two last pages at once, each
-    would see the other's stream still running."""
+    """Ends discovery if this was the last stream.
+
+    Locks the job first and looks in the next statement: two last pages at once would each see the
+    other's stream still running."""
     await tx.fetch("hold_job", {"job_id": job_id})
     await tx.run("discover_job", {"job_id": job_id})
 

@@ -1,4 +1,4 @@
-"""Instants as either database gives them."""
+"""Parses instants as either database returns them."""
 
 from __future__ import annotations
 

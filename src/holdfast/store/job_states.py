@@ -1,4 +1,4 @@
-"""Changes of a job's state: each locks the job's row and asks the model whether it is legal."""
+"""Changes a job's state: each change locks the job's row and asks the model whether it is legal."""
 
 from __future__ import annotations
 

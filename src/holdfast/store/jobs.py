@@ -1,4 +1,4 @@
-"""What people do to jobs: create, pause, resume, cancel, reprocess, skip, switch off."""
+"""Implements what people do to jobs: create, pause, resume, cancel, reprocess, skip, switch off."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class NewJob:
     concludes: bool = False  # ends only after its pipeline's `conclude`
     request: RequestKey | None = None
     standing: bool = False  # accepts records at any time and does not end
-    topic: str = ""  # of a standing job: there is one for each
+    topic: str = ""  # of a standing job; there is one job for each topic
     takes_over: bool = False  # streams of other owners too, with their checkpoints
     enabled_by: str | None = None  # the flag without which the pipeline is off
     most_open: int | None = None  # unfinished jobs that its owner may have, this one included
     most_items: int | None = None  # open items that its owner may have
-    drafts: Sequence[int] = ()  # files that came with the request, kept only with the job
-    files: Sequence[int] = ()  # stored files that the rows of its file name
+    drafts: Sequence[int] = ()  # files that came with the request; kept only if the job is created
+    files: Sequence[int] = ()  # stored files that the rows of its file refer to
 
 
 class Jobs:
@@ -76,8 +76,9 @@ class Jobs:
     async def create(
         self, tx: Transaction, new: NewJob, actor: str, only_first: bool = False
     ) -> int:
-        """Makes a job with its streams and starts it. With `only_first`, another's job on the
-        same input that came first is returned instead."""
+        """Creates a job with its streams and starts it.
+
+        With `only_first`, returns an earlier job on the same input instead."""
         if only_first:
             await tx.fetch("hold_input", {"input": f"{new.pipeline} {new.input_key}"})
             key = {"owner_id": new.owner_id, "input_key": new.input_key}
@@ -92,14 +93,15 @@ class Jobs:
 
     @verb
     async def open(self, tx: Transaction, new: NewJob, actor: str) -> tuple[int, bool]:
-        """The standing job of this pipeline, owner and topic, and whether it was made now."""
+        """Returns the standing job of this pipeline, owner and topic, and whether it was created
+        now."""
         job_id, is_new = await open_job(tx, new, actor)
         await note_made(tx, new.request, job_id)
         return job_id, is_new
 
     @verb
     async def pause(self, tx: Transaction, job_id: int, actor: str) -> JobState:
-        """No further item starts; what runs may settle."""
+        """Pauses the job: no further item starts; running ones may settle."""
         return await move(tx, job_id, "pause", actor)
 
     @verb
@@ -112,7 +114,8 @@ class Jobs:
         max_per_source: int | None = None,
         quota: Quota = NO_QUOTA,
     ) -> JobState:
-        """Continues: after a pause, after a failed discovery, or past a cap that was raised."""
+        """Continues a job after a pause, after a failed discovery, or past a cap that was
+        raised."""
         if max_per_source is not None:
             cap_of_source(tx.rules, max_per_source)
         cap = await admit_resumed(tx, job_id, max_items, quota)
@@ -140,7 +143,7 @@ class Jobs:
             await tx.run("drop_ranges", job)
 
     async def now(self) -> datetime:
-        """The database's time."""
+        """Returns the database's time."""
         return parse_instant((await self._database.fetch("database_now"))[0][0]) or EARLIEST
 
     @verb
@@ -205,7 +208,7 @@ class Jobs:
 
     @verb
     async def prepare(self, tx: Transaction, statements: Sequence[str]) -> None:
-        """Makes the tables that a pipeline's `save` writes."""
+        """Creates the tables that a pipeline's `save` writes."""
         for statement in statements:
             await self._prepare_one(tx, statement)
 
@@ -222,8 +225,9 @@ class Jobs:
 
 
 async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
-    """A job with its streams, started. Every way to a new job ends here, so that all of them obey
-    the same rules."""
+    """Creates and starts a job with its streams.
+
+    Every way to a new job ends here, so that all of them obey the same rules."""
     new = await admit(tx, new)
     await _hold_files(tx, new)
     job_id = await _add_job(tx, new)
@@ -235,7 +239,9 @@ async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
 
 
 async def open_job(tx: Transaction, new: NewJob, actor: str) -> tuple[int, bool]:
-    """The standing job, and whether it was made now. Waits for others only if it has to be made."""
+    """Returns the standing job, and whether it was created now.
+
+    Waits for others only if it has to be created."""
     standing = {"pipeline": new.pipeline, "owner_id": new.owner_id, "topic": new.topic}
     rows = await tx.fetch("standing_job", standing)
     if not rows:
@@ -248,7 +254,7 @@ async def open_job(tx: Transaction, new: NewJob, actor: str) -> tuple[int, bool]
 async def resume_job(
     tx: Transaction, job_id: int, actor: str, caps: Mapping[str, int | None] | None = None
 ) -> JobState:
-    """The job continues from its streams' cursors."""
+    """Lets the job continue from its streams' cursors."""
     caps = caps or {}
     reopening = {"job_id": job_id, "max_items": caps.get("max_per_source")}
     reopened = await tx.take("reopen_streams", reopening)
@@ -293,7 +299,8 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
 
 
 async def _hold_files(tx: Transaction, new: NewJob) -> None:
-    """A file that is deleted at the same moment is gone before, or stays for the job."""
+    """Locks the files of a job: a file deleted at the same moment is gone before, or stays for the
+    job."""
     ids = {*new.files} if new.file_id is None else {new.file_id, *new.files}
     if not ids:
         return
@@ -322,7 +329,8 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
     }
     if await tx.take("add_stream", params):
         return
-    # Locked first and checked in the next statement, which sees a job that took it in between.
+    # Locked first and checked in the next statement, which sees a job that took the stream in
+    # between.
     await tx.fetch("lock_stream", params)
     if not new.takes_over:
         await _refuse_anothers(tx, new, params)
@@ -334,7 +342,9 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
 
 
 async def _refuse_anothers(tx: Transaction, new: NewJob, stream: Mapping[str, Any]) -> None:
-    """A stream belongs to the owner of its job for as long as that job could continue from its
+    """Refuses a stream of another owner.
+
+    A stream belongs to the owner of its job for as long as that job could continue from its
     checkpoint."""
     for row in await tx.fetch("checkpoint_owner", stream):
         if row["owner_id"] != new.owner_id:

@@ -1,4 +1,4 @@
-"""Claim and release: a worker's hold on ranges, which lasts as long as its heartbeat."""
+"""Claims and releases ranges: a worker's hold on them lasts as long as its heartbeat."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction, Values
 from holdfast.store.notices import tell_workers
 
-#: Ranges that a claim takes at the most.
+#: Maximum number of ranges in a claim.
 MOST_RANGES = 256
-#: Ranges that a claim looks at after the first; more if that one is small.
+#: How many ranges a claim looks at after the first; more if that one is small.
 _CANDIDATES = (16, MOST_RANGES)
 
-#: While a transaction is held open, ranges that were ended stay in the index, and a look that
-#: starts with the oldest passes over all of them. A queue whose oldest range has just come is
-#: looked at from there on, and from the beginning once in this many seconds, after what is new.
+#: While a transaction is held open, ended ranges stay in the index, and a look that starts with the
+#: oldest passes over all of them. A queue whose oldest range has just arrived is read from there
+#: on, and from the beginning once in this many seconds, after what is new.
 _RECENT_SECONDS = 1.0
 
 
 class Claimed(NamedTuple):
     lease: Lease
-    # seq, input, tries, attempts, misses: the fields of model.Item. By position, as `scan` reads
-    # them: every item passes here.
+    # seq, input, tries, attempts, misses: the fields of model.Item. Read by position, as `scan`
+    # does, because every item passes here.
     rows: Sequence[Values]
 
 
@@ -45,7 +45,7 @@ class FreeRange(NamedTuple):
     expiries: int
     lone_expiries: int
     item_bytes: int
-    recent: bool = False  # due since a moment ago
+    recent: bool = False  # due for only a moment
 
     @property
     def span(self) -> int:
@@ -69,8 +69,8 @@ class Leases:
         self._database = database
         self._new_token = new_token
         self._clock = clock
-        self._recent_until: dict[int, float] = {}  # by job: only what came a moment ago is claimed
-        self._owed: set[int] = set()  # jobs whose old ranges are next: new ones have come first
+        self._recent_until: dict[int, float] = {}  # by job: only recent ranges are claimed
+        self._owed: set[int] = set()  # jobs whose old ranges are next, because new ones came first
         self.in_flight: set[str] = set()  # tokens of claims that may have been made
 
     async def claim(
@@ -82,9 +82,9 @@ class Leases:
         standing: bool = False,
         brief: bool = False,
     ) -> list[Claimed]:
-        """Leases up to `size` items of a job, and reads them. A claim of a standing job takes what
-        has just come before it looks at old ranges, which it may pass over for a moment; a `brief`
-        one does, if nothing new is there.
+        """Leases up to `size` items of a job, and reads them. A claim of a standing job takes
+        recent arrivals before it looks at old ranges, which it may pass over for a moment; a
+        `brief` claim always does if nothing new is there.
 
         If the answer is lost, the worker frees what this may have leased: see hands.py."""
         token = self._new_token()
@@ -101,7 +101,7 @@ class Leases:
             self.in_flight.discard(token)
 
     def owes_look(self, job_id: int) -> bool:
-        """Whether the next claim of a standing job is one of old ranges, whatever comes."""
+        """Whether the next claim of a standing job has to look at old ranges, whatever arrives."""
         return job_id in self._owed
 
     def _may_claim_arrivals(self, job_id: int) -> bool:
@@ -118,8 +118,8 @@ class Leases:
     async def _arrivals(
         self, job_id: int, size: int, max_bytes: int, hold: Mapping[str, Any]
     ) -> tuple[list[Claimed], bool]:
-        """In one round trip: several are most of the time until an item starts. If there are none,
-        also whether there are new ranges of another kind."""
+        """Claims items in one round trip, because round trips are most of the time until an item
+        starts. If nothing was claimed, also says whether there are new ranges of another kind."""
         limit = min(_CANDIDATES[1], size)
         params = {
             **hold,
@@ -160,7 +160,7 @@ class Leases:
             if not recent:
                 self._note_look(job_id, choice)
         else:
-            # One first: a claim at the same time passes over every range that is locked here.
+            # Only one first: a claim at the same time passes over every range that is locked here.
             choice.add(await _free_ranges(tx, job_id, 1))
             if not choice.full:
                 choice.add(await _free_ranges(tx, job_id, choice.candidates))
@@ -179,7 +179,7 @@ class Leases:
         delay: float = 0.0,
         waiting_for: str | None = None,
     ) -> None:
-        """Gives the open items of the leases back, uncharged."""
+        """Puts the open items of the leases back, uncharged."""
         for lease in leases:
             hold = {"id": lease.range_id, "token": lease.token}
             wait = {"delay": delay, "waiting_for": waiting_for}
@@ -190,7 +190,7 @@ class Leases:
 async def _free_ranges(
     tx: Transaction, job_id: int, limit: int, recent: bool = False
 ) -> list[FreeRange]:
-    """The job's claimable ranges."""
+    """Returns the job's claimable ranges."""
     query = "recent_ranges" if recent else "claimable_ranges"
     rows = await tx.fetch(query, {"job_id": job_id, "limit": limit})
     return [range_of(row)._replace(recent=bool(row["recent"])) for row in rows]
@@ -201,7 +201,7 @@ def range_of(row: Row) -> FreeRange:
 
 
 class _Part(NamedTuple):
-    """What a claim takes of a free range: all of it, or its head."""
+    """The part of a free range that a claim takes: all of it, or its head."""
 
     free: FreeRange
     hi: int
@@ -247,7 +247,7 @@ class _Choice:
 async def _lease(
     tx: Transaction, parts: Mapping[int, _Part], hold: Mapping[str, Any]
 ) -> list[Lease]:
-    """All whole ranges in one statement; at most one is split."""
+    """Leases all whole ranges in one statement; at most one is split."""
     whole = [range_id for range_id, part in parts.items() if part.is_whole]
     if whole:
         await tx.run("lease_ranges", {"ids": whole, **hold})
@@ -275,7 +275,7 @@ def _lease_of(range_id: int, part: _Part, hold: Mapping[str, Any]) -> Lease:
 
 
 async def _read_items(tx: Transaction, leases: Sequence[Lease]) -> list[Claimed]:
-    # A range that was never settled has no outcomes: no need to look for them.
+    # A range that was never settled has no outcomes, so there is no need to look for them.
     fresh = [lease for lease in leases if not lease.again and not lease.settled]
     others = [lease for lease in leases if lease.again or lease.settled]
     rows = await _fresh_items(tx, fresh) if fresh else []
@@ -284,7 +284,7 @@ async def _read_items(tx: Transaction, leases: Sequence[Lease]) -> list[Claimed]
 
 
 async def _fresh_items(tx: Transaction, leases: Sequence[Lease]) -> Sequence[Values]:
-    """All of one job, in the order of their numbers."""
+    """Reads the items of leases of one job, in the order of their numbers."""
     job_id, stretches = leases[0].job_id, _stretches(leases)
     if len(stretches) == 1:
         lo, hi = stretches[0]
@@ -295,7 +295,7 @@ async def _fresh_items(tx: Transaction, leases: Sequence[Lease]) -> Sequence[Val
 
 
 def _stretches(leases: Sequence[Lease]) -> list[tuple[int, int]]:
-    """The ranges' numbers, neighbours joined: pages of one file follow each other."""
+    """Returns the ranges' numbers with neighbours joined: pages of one file follow each other."""
     stretches: list[tuple[int, int]] = []
     for lo, hi in sorted((lease.lo, lease.hi) for lease in leases):
         if stretches and stretches[-1][1] + 1 == lo:
@@ -305,7 +305,7 @@ def _stretches(leases: Sequence[Lease]) -> list[tuple[int, int]]:
 
 
 def _rows_of(lease: Lease, rows: Sequence[Values]) -> Sequence[Values]:
-    """Those of one range, out of rows in the order of their numbers."""
+    """Returns the rows of one range, out of rows in the order of their numbers."""
     start = bisect_left(rows, lease.lo, key=itemgetter(0))
     end = bisect_right(rows, lease.hi, lo=start, key=itemgetter(0))
     return rows[start:end]

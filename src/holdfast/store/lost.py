@@ -1,4 +1,4 @@
-"""What becomes of what a lost worker held: everything in its name is free again."""
+"""Frees everything in the name of a lost worker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ async def _expire_all(tx: Transaction, expired: Sequence[FreeRange]) -> list[int
 
 
 async def _expire(tx: Transaction, expired: FreeRange) -> None:
-    """The first expiry charges no item; later ones narrow down on the one that kills."""
+    """Puts back a range whose worker was lost.
+
+    The first loss charges no item; later ones narrow down on the item that kills workers."""
     expiries = expired.expiries + 1
     if expiries < ALONE_AFTER:
         await _free(tx, expired, expiries, 0)

@@ -1,4 +1,4 @@
-"""Messages: the outbox and its relay, dead letters of messages."""
+"""Messages: the outbox and its relay, and dead letters of messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAILED_SECONDS = (0.5, 60.0)
 
 
 class OutboxRow(NamedTuple):
-    """A message to be sent: to a `queue`, or to an `exchange` of others."""
+    """A message to be sent: to a `queue`, or to another program's `exchange`."""
 
     id: int
     message_id: str
@@ -34,7 +34,8 @@ class OutboxRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Relayed:
-    """What came of one round: how many were sent, and why others were not, by message id."""
+    """The result of one round: how many messages were sent, and why others were not, by message
+    id."""
 
     sent: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class DeadMessage(NamedTuple):
     history: Sequence[Mapping[str, Any]]
 
 
-#: Sends messages; for each, None or why the broker did not take it.
+#: Sends messages; returns for each None or why the broker refused it.
 Publish = Callable[[Sequence[OutboxRow]], Awaitable[Sequence[str | None]]]
 
 
@@ -60,8 +61,10 @@ class Messages:
 
     @verb
     async def relay(self, tx: Transaction, publish: Publish) -> Relayed:
-        """Sends what is due. The rows go with the commit after the broker has confirmed: a
-        death between the two sends a message twice, never not at all."""
+        """Sends what is due.
+
+        The rows go with the commit after the broker has confirmed: a crash between the two sends a
+        message twice, but never loses one."""
         if not await tx.fetch("hold_outbox"):
             return Relayed()
         due = await tx.fetch("due_messages", {"limit": _DUE_MESSAGES})
@@ -82,7 +85,7 @@ class Messages:
 
     @verb
     async def accept_job(self, tx: Transaction, key: MessageKey, new: NewJob) -> int | None:
-        """Starts the job that a message orders, once: None when it was started before."""
+        """Starts the job that a message orders, once: returns None if it was started before."""
         if not await is_first(tx, key):
             return None
         job_id = await create_job(tx, new, f"message:{key.key}")
@@ -93,7 +96,7 @@ class Messages:
     async def send_again(
         self, tx: Transaction, message_id: str, queue: str, payload: bytes, delay: float
     ) -> None:
-        """Another program's message that came to a worker which cannot follow it."""
+        """Sends another program's message again if it came to a worker that cannot process it."""
         message = {"message_id": message_id, "payload": payload, "queue": queue}
         await tx.run("add_message", {**message, "delay": delay})
 
@@ -106,12 +109,13 @@ class Messages:
         payload: bytes,
         headers: Mapping[str, Any],
     ) -> None:
-        """To a queue of an extension, whose consumer stops."""
+        """Puts a message back into an extension's queue whose consumer stops."""
         await send_message(tx, "", queue, payload, headers=headers, message_id=message_id)
 
     @verb
     async def keep_dead(self, tx: Transaction, dead: DeadMessage) -> None:
-        """A message that was set aside; one that died before and was replayed is the same."""
+        """Stores a message that was set aside; one that died before and was replayed stays the
+        same."""
         same = {"message_id": dead.message_id, "payload": dead.payload}
         known = await tx.fetch("dead_message", same)
         if not known:
@@ -122,7 +126,8 @@ class Messages:
             await tx.run("reopen_dead_message", {"id": known[0][0], "history": history})
 
     async def reading(self) -> tuple[int, float, str | None]:
-        """How many messages are due, for how many seconds the oldest, and the last error."""
+        """Returns how many messages are due, how many seconds the oldest has been, and the last
+        error."""
         count, age, _, error = (await self._database.fetch("outbox_reading"))[0]
         return int(count), float(age), error
 

@@ -1,6 +1,6 @@
-"""Notices: a commit tells workers, on PostgreSQL, that a job has work for them.
+"""Notices: on PostgreSQL, a commit tells workers that a job has work for them.
 
-On SQLite they watch the file. Records that an application adds have a rule of their own, for many
+On SQLite they watch the file. Records that an application adds follow another rule, made for many
 commits in a second: `notify_work`.
 """
 
@@ -10,6 +10,8 @@ from holdfast.store.driver import Transaction
 
 
 async def tell_workers(tx: Transaction, *job_ids: int) -> None:
-    """Wakes them when this transaction commits. Without it they look, a little later."""
+    """Wakes workers when this transaction commits.
+
+    Without a notice they find the work a little later."""
     if job_ids:
         await tx.run("tell_workers", {"job_ids": sorted(set(job_ids))})

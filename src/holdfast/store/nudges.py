@@ -1,6 +1,6 @@
-"""Nudges: which jobs have a message out that says that they have work.
+"""Nudges: messages that say that a job has work.
 
-Nothing depends on them but how many workers there are: workers find their work in the database.
+They decide only how many workers there are: workers find their work in the database.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class Nudges:
 
     @verb
     async def add_nudges(self, tx: Transaction, backfill: bool) -> list[Nudge]:
-        """One for each job that has work and none out; they are to be sent now. `backfill`:
-        whether workers may work on backfills."""
+        """Adds one nudge, to be sent now, for each job that has work and none out.
+
+        `backfill`: whether workers may work on backfills."""
         rows = await tx.take("add_nudges", {"backfill": int(backfill)})
         return [Nudge(*row) for row in rows]
 
@@ -33,9 +34,10 @@ class Nudges:
     async def keep_nudges(
         self, tx: Transaction, held: Collection[Nudge], ended: Collection[Nudge] = ()
     ) -> set[str]:
-        """Notes that a worker holds them; returns the ids of those that it is to hold on to. It
-        acknowledges the others: their job has no work, or another message is out for it. `ended`:
-        it lets go of these in any case, and others are sent if their jobs have work."""
+        """Notes that a worker holds these nudges; returns the ids of those that it is to keep.
+
+        It acknowledges the others: their job has no work, or another message is out for it.
+        `ended`: it lets go of these in any case, and others are sent if their jobs have work."""
         kept = {row[0] for row in await tx.take("see_nudges", _ids(held))} if held else set()
         others = [nudge for nudge in held if nudge.message_id not in kept]
         if others or ended:
@@ -43,19 +45,19 @@ class Nudges:
         return kept
 
     async def unseen(self, seconds: float) -> list[Nudge]:
-        """Those that no worker has held for so long."""
+        """Returns the nudges that no worker has held for that long."""
         rows = await self._database.fetch("unseen_nudges", {"ago": -seconds})
         return [Nudge(*row) for row in rows]
 
     @verb
     async def renew_nudges(self, tx: Transaction, lost: Collection[Nudge]) -> list[Nudge]:
-        """Those to send in place of lost ones, whose jobs still have work."""
+        """Returns the nudges to send in place of lost ones whose jobs still have work."""
         renewed = [Nudge(*row) for row in await tx.take("renew_nudges", _ids(lost))]
         await tx.run("drop_nudges", _ids(lost))
         return renewed
 
     async def counts(self) -> Mapping[str, int]:
-        """How many are out, by pipeline."""
+        """Returns how many nudges are out, by pipeline."""
         return {row[0]: int(row[1]) for row in await self._database.fetch("count_nudges")}
 
 

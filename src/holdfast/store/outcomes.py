@@ -29,7 +29,7 @@ _OUTCOME_COLUMNS = ("job_id", *Outcome._fields[:_COLUMNS], "range_id")
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Outcomes handed in under one lease; `last` when every item read under it was."""
+    """Outcomes to be written under one lease; `last` if they include every item read under it."""
 
     lease: Lease
     outcomes: list[Outcome]
@@ -58,8 +58,8 @@ class Outcomes:
         save: Save | None = None,
         decisions: Sequence[DecisionRow] = (),
     ) -> list[Lease]:
-        """Writes the outcomes of items under these leases; returns the leases that are lost, for
-        which nothing was written."""
+        """Writes the outcomes of items under these leases; returns the lost leases, for which
+        nothing was written."""
         held, lost = await _pass_fence(tx, settlements)
         if held:
             await _write_outcomes(tx, job_id, worker, held)
@@ -129,7 +129,8 @@ async def _pass_part(tx: Transaction, lease: Lease) -> bool:
 
 
 async def _was_settled(tx: Transaction, lease: Lease) -> bool:
-    """A settlement sent again after a lost commit reply finds its own number taken."""
+    """Whether the settlement was written before: after a lost commit reply it finds its number
+    taken."""
     rows = await tx.fetch("settled_number", {"id": lease.range_id, "token": lease.token})
     return bool(rows) and rows[0][0] == lease.settled + 1
 
@@ -180,13 +181,14 @@ async def _again(tx: Transaction, job_id: int, retried: list[Outcome]) -> list[V
 
 
 def _gate_of(outcome: Outcome) -> str | None:
-    """An item that gave its place up left no try behind, only the gate it waits for."""
+    """Returns the gate that an item waits for if it gave up its place; such an item has used no
+    try."""
     return None if outcome.logged else outcome.error_message
 
 
 def _due_together(retried: list[Outcome]) -> Iterator[list[Outcome]]:
-    """Groups retries that are due within about a quarter of their delay of each other; none
-    comes before its time, since a group is due with its last."""
+    """Groups retries that are due within about a quarter of their delay of each other; none starts
+    early, since a group is due with its last."""
     group: list[Outcome] = []
     for outcome in sorted(retried, key=lambda outcome: outcome.delay):
         too_late = group and outcome.delay > group[0].delay * 1.25 + 0.5

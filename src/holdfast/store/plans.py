@@ -1,5 +1,5 @@
-"""Plans and conclusions: what a pipeline decides about its streams, in the same transaction as the
-reads that it bases the decision on."""
+"""Plans and conclusions: a pipeline decides about its streams in the transaction in which it reads
+what the decision is based on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.store.rows import fields_of, known
 from holdfast.store.schedules import DueSchedule
 
 _LONGEST_ERROR = 1000
-#: What carrying out a wrong conclusion or plan raises.
+#: Errors that carrying out a wrong conclusion or plan raises.
 _WRONG = (UserError, AttributeError, TypeError, ValueError)
 
 
@@ -41,7 +41,7 @@ class Planner(Protocol):
 
     @property
     def actor(self) -> str:
-        """Who the audit log names for what is ordered."""
+        """Who the audit log names for the orders."""
         ...
 
     def make_job(self, start: Start) -> NewJob: ...
@@ -67,9 +67,9 @@ class Plans:
         request: Mapping[str, Any],
         key: RequestKey | None = None,
     ) -> Carried:
-        """Lets the pipeline decide and carries out its orders. One at a time per pipeline: of two
-        simultaneous requests, the second sees what the first started. The last job that it started
-        is noted under the `key`."""
+        """Lets the pipeline decide and carries out its orders, one request at a time per pipeline:
+        the second of two simultaneous requests sees what the first started. The last job that it
+        started is noted under the `key`."""
         planned = await _plan(tx, planner, request)
         job_ids = await carry_out(tx, planner, planned)
         if job_ids:
@@ -80,8 +80,8 @@ class Plans:
     async def fire_plan(
         self, tx: Transaction, due: DueSchedule, next_at: datetime, planner: Planner
     ) -> list[int]:
-        """The same for a schedule that is due, in the transaction that moves the schedule on;
-        does nothing if another sweeper was first."""
+        """Carries out a schedule that is due, in the transaction that moves the schedule on; does
+        nothing if another sweeper was first."""
         firing = {"name": due.name, "was": due.next_at, "next_at": next_at}
         if not await tx.take("fire_schedule", firing):
             return []
@@ -95,7 +95,7 @@ class Plans:
     async def change(
         self, tx: Transaction, actor: str, change: Callable[[Transaction], Awaitable[Planned]]
     ) -> Any:
-        """A change to an extension's own rows, with its entries in the audit log."""
+        """Changes an extension's own rows, with entries in the audit log."""
         planned = await change(tx)
         for act in planned.acts:
             await add_audit(tx, actor, act.action, None, act.subject, act.detail)
@@ -107,7 +107,7 @@ class Plans:
 
     @verb
     async def tend(self, tx: Transaction, tend: Callable[[Transaction], Awaitable[bool]]) -> bool:
-        """One step of a pipeline's background work."""
+        """Runs one step of a pipeline's background work."""
         return await tend(tx)
 
 
@@ -167,7 +167,7 @@ def _failures_of(
 async def conclude_streams(
     tx: Transaction, job_id: int, planner: Planner, database: Database
 ) -> bool:
-    """Asks the pipeline about each complete stream; False if one has to be walked further."""
+    """Asks the pipeline about each complete stream; returns False if one has to be read further."""
     job = with_defaults(planner.pipeline, job_of((await tx.fetch("job", {"job_id": job_id}))[0]))
     complete = True
     for row in await tx.fetch("plan_streams_of_job", {"job_id": job_id}):

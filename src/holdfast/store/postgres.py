@@ -1,4 +1,4 @@
-"""PostgreSQL: a pool of asyncpg connections, COPY, and its errors in our words."""
+"""The PostgreSQL driver: a pool of asyncpg connections, COPY, and translated errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import Batch, Conflict, Fault, Observe, Queries, Row, Transaction, Values
+from holdfast.store.names import Names
 from holdfast.store.queries import Query, compile_query
 from holdfast.store.sending import send_message
 
@@ -27,21 +28,22 @@ _SESSION = {
     "enable_seqscan": "off",
     "jit": "off",
     # A process that is frozen or cut off in the middle of a transaction must not keep its locks:
-    # others could not continue. Longer than any of ours is idle; the relay's waits for the broker.
+    # others could not continue. This is longer than any of our transactions is idle; the relay's
+    # waits for the broker.
     "idle_in_transaction_session_timeout": "30s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
-#: The same from our side: a process cut off knows it after 20 seconds, instead of waiting for an
-#: answer until the command's time is up. Where a system has no such option, it waits.
+#: The same from our side: a process that is cut off knows it after 20 seconds, instead of waiting
+#: for an answer until the command's timeout. Systems without such an option wait.
 _SOCKET = {
     "TCP_KEEPIDLE": 10,
     "TCP_KEEPINTVL": 5,
     "TCP_KEEPCNT": 2,
     "TCP_USER_TIMEOUT": 20_000,
 }
-#: Whatever the default of the server: what is looked at after a lock must be seen as it is then.
+#: Set whatever the default of the server is: a read after a lock must see the current state.
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED;"
 _BEGIN_RELAXED = f"{_BEGIN} SET LOCAL synchronous_commit = off;"
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
@@ -65,6 +67,7 @@ _GONE = (
 async def open_postgres(
     url: str,
     queries: Queries,
+    names: Names,
     pool_size: int,
     rules: JobRules,
     clock: Clock,
@@ -82,11 +85,11 @@ async def open_postgres(
             connection_class=_Connection,
             max_inactive_connection_lifetime=60,
         )
-    return PostgresDriver(pool, queries, rules, clock, fault, observe)
+    return PostgresDriver(pool, queries, names, rules, clock, fault, observe)
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
-    """Notices by itself that the server cannot be reached any more."""
+    """A connection that notices by itself when the server cannot be reached any more."""
 
     __slots__ = ()
 
@@ -95,8 +98,8 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]
         watch_peer(transport.get_extra_info("socket"))
 
     def get_reset_query(self) -> str:
-        """Nothing is reset when a connection goes back to the pool: one round trip less for each
-        transaction. None of ours leaves anything behind: settings are LOCAL, locks end with the
+        """Resets nothing when a connection goes back to the pool, which saves one round trip per
+        transaction. Our transactions leave nothing behind: settings are LOCAL, locks end with the
         transaction, and `listen` ends its listening."""
         return ""
 
@@ -118,6 +121,7 @@ class PostgresDriver:
         self,
         pool: Any,
         queries: Queries,
+        names: Names,
         rules: JobRules,
         clock: Clock,
         fault: Fault,
@@ -125,6 +129,7 @@ class PostgresDriver:
     ) -> None:
         self._pool = pool
         self.queries = queries
+        self.names = names
         self._rules = rules
         self._clock = clock
         self._fault = fault
@@ -155,7 +160,7 @@ class PostgresDriver:
                 yield self._transaction(connection, "read")
 
     def _transaction(self, connection: Any, verb: str) -> _PostgresTransaction:
-        return _PostgresTransaction(connection, self.queries, verb, self._fault)
+        return _PostgresTransaction(connection, self.queries, self.names, verb, self._fault)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         # Without begin and commit, which would double the round trips.
@@ -199,12 +204,15 @@ class PostgresDriver:
 class _PostgresTransaction:
     writes_together = True
 
-    def __init__(self, connection: Any, queries: Queries, verb: str, fault: Fault) -> None:
+    def __init__(
+        self, connection: Any, queries: Queries, names: Names, verb: str, fault: Fault
+    ) -> None:
         self.rules = NO_RULES
         self.waited_seconds = 0.0
         self.after: list[Callable[[], None]] = []
         self._connection = connection
         self._queries = queries
+        self._names = names
         self._verb = verb
         self._fault = fault
 
@@ -239,7 +247,12 @@ class _PostgresTransaction:
 
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         self._fault(self._verb, f"copy {table}")
-        await self._connection.copy_records_to_table(table, records=rows, columns=list(columns))
+        await self._connection.copy_records_to_table(
+            table,
+            records=rows,
+            columns=list(columns),
+            schema_name=self._names.schema_of(table),
+        )
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None:
         compiled = compile_query("postgres", sql)
@@ -271,8 +284,8 @@ def _arguments(query: Query, params: Mapping[str, Any] | None) -> list[Any]:
 
 @asynccontextmanager
 async def _transacting(connection: Any, begin: str) -> AsyncIterator[None]:
-    """Not asyncpg's own transaction, which cannot be rolled back when it is cancelled while it
-    begins or commits: the pool would find it open."""
+    """Runs a transaction without asyncpg's own, which cannot be rolled back if it is cancelled
+    while it begins or commits: the pool would find it open."""
     try:
         await connection.execute(begin)
         yield

@@ -4,6 +4,9 @@ A folder holds files of queries that read the same on both databases, and `sqlit
 `postgres.sql` with those that differ. An extension has `common.sql`, `sqlite.sql` and
 `postgres.sql`, each where it needs one, and every name in them begins with its own.
 
+Tables are named as their `schema/` folder names them; where they are is put in here (names.py). SQL
+that is given as text, by a pipeline's `save`, is run as it is.
+
 A part that several queries share is written once, as `-- fragment: name`, and used as `@name`.
 
 A query may use these words, which each database spells in its own way:
@@ -43,6 +46,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from holdfast.errors import PipelineError
+from holdfast.store.names import DEFAULT_SCHEMA, Names, names_in
 from holdfast_client.queries import FOLDER as ADDING_FOLDER
 from holdfast_client.queries import numbered
 
@@ -111,7 +115,7 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
         (r"@seconds_since\(([^()]*)\)", r"((julianday('now') - julianday(\1)) * 86400.0)"),
         (r"@instant\(([^()]*)\)", r"\1"),
         (r"@words\(([\w.]+)\)", r"\1"),
-        (r"@replaced_words\b", ""),  # FTS5 replaces nothing, and has one writer at a time
+        (r"@replaced_words\b", ""),  # FTS5 cannot replace words, and has one writer at a time
         (r"@has_words\((\w+), (:\w+)\)", r"\1 match \2"),
         (
             r"@snippet\((\w+), [\w.]+, :\w+\)",
@@ -137,7 +141,7 @@ class Query:
     def in_order(
         self, rows: Sequence[Sequence[Any]] | Sequence[Mapping[str, Any]]
     ) -> Sequence[Sequence[Any]]:
-        """The rows of a batch as sequences in the order of `@rows`."""
+        """Returns the rows of a batch as sequences in the order of `@rows`."""
         if not isinstance(rows[0], Mapping):
             return cast("Sequence[Sequence[Any]]", rows)
         named, names = cast("Sequence[Mapping[str, Any]]", rows), set(self.columns)
@@ -153,7 +157,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SqlFolder:
-    """`owner`: the extension whose queries these are; None for core's."""
+    """A folder of queries; `owner`: the extension whose queries these are, None for the core's."""
 
     path: Path
     owner: str | None = None
@@ -168,13 +172,23 @@ CORE_FOLDERS = (
 
 
 def extension_sql(packages: Mapping[str, Path]) -> tuple[SqlFolder, ...]:
-    """The SQL folders of extensions, given as name -> the folder of its package."""
+    """Returns the SQL folders of extensions, given by name with the folder of each package."""
     folders = (SqlFolder(path / "sql", name) for name, path in packages.items())
     return tuple(folder for folder in folders if folder.path.is_dir())
 
 
 @cache
-def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Query]:
+def names_of(folders: tuple[SqlFolder, ...], schema: str) -> Names:
+    """Returns the names of core's tables and of those of the extensions with these queries."""
+    owned = (folder.path.parent / "schema" for folder in folders if folder.owner is not None)
+    return names_in(schema, tuple(owned))
+
+
+@cache
+def load_queries(
+    dialect: str, folders: tuple[SqlFolder, ...], schema: str = DEFAULT_SCHEMA
+) -> Mapping[str, Query]:
+    names = names_of(folders, schema)
     texts: dict[str, str] = {}
     fragments = {name: sql for folder in folders for name, sql in _fragments(folder)}
     for folder in folders:
@@ -185,13 +199,17 @@ def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Q
                     "Each query has a name of its own.",
                 )
             texts[name] = sql
-    return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
+    return {
+        name: compile_query(dialect, names.in_query(dialect, sql), name)
+        for name, sql in texts.items()
+    }
 
 
 def _folder_queries(
     folder: SqlFolder, dialect: str, fragments: Mapping[str, str]
 ) -> dict[str, tuple[Path, str]]:
-    """Name -> its file and text; a query of the dialect takes the place of the common one."""
+    """Returns the file and text of each query by name; a query of the dialect replaces the common
+    one."""
     queries: dict[str, tuple[Path, str]] = {}
     common = [path for path in sorted(folder.path.glob("*.sql")) if path.stem not in _SPELLINGS]
     for file in common:
@@ -263,6 +281,6 @@ def _parts(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _statement(text: str) -> str:
-    """The text without its comments and the semicolon at the end."""
+    """Returns the text without its comments and the semicolon at the end."""
     lines = [line for line in text.splitlines() if not line.startswith("--")]
     return "\n".join(lines).strip().rstrip(";")

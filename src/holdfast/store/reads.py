@@ -1,4 +1,6 @@
-"""What the engine asks about jobs, streams and the state of the whole. Nothing here writes."""
+"""Reads what the engine asks about jobs, streams and the state of the whole.
+
+Nothing here writes."""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Verification:
     items: int
     by_status: dict[str, int]
     open_in_ranges: int
-    pruned: bool = False  # the counters are all that is left
+    pruned: bool = False  # only the counters are left
 
     @property
     def problems(self) -> list[str]:
@@ -48,7 +50,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """A stored file, as far as a job reads it. Its key is that in the file store."""
+    """A stored file, as far as a job needs it; its key is the one in the file store."""
 
     name: str
     key: str
@@ -69,12 +71,14 @@ class Reads:
         self._database = database
 
     async def oldest_transaction_seconds(self) -> float | None:
-        """How long the database's oldest transaction has been open; None where none is."""
+        """Returns how long the database's oldest transaction has been open; None if there is
+        none."""
         seconds: float | None = (await self._database.fetch("oldest_transaction"))[0][0]
         return seconds
 
-    async def schema_revisions(self) -> set[str]:
-        return {row[0] for row in await self._database.fetch("schema_revisions")}
+    async def schema_versions(self) -> dict[str, int]:
+        """Returns branch -> the version of its schema in the database."""
+        return {row[0]: row[1] for row in await self._database.fetch("schema_versions")}
 
     async def job(self, job_id: int) -> Job:
         rows = await self._database.fetch("job", {"job_id": job_id})
@@ -88,7 +92,9 @@ class Reads:
         return rows[0][0] if rows else None
 
     async def counters(self, job_id: int) -> Counters:
-        """In a cancelled job, items without an outcome count as SKIPPED."""
+        """Reads the job's counters.
+
+        In a cancelled job, items without an outcome count as SKIPPED."""
         async with self._database.driver.reading() as tx:
             rows = await tx.fetch("counters", {"job_id": job_id})
             job = await tx.fetch("job", {"job_id": job_id})
@@ -98,28 +104,28 @@ class Reads:
         return counters
 
     async def runnable_jobs(self, pipelines: Sequence[str]) -> list[DueJob]:
-        """Jobs with items that are due."""
+        """Returns jobs with items that are due."""
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
         return [_due_job(row) for row in rows]
 
     async def discovering_jobs(
         self, discovering: Sequence[str], reading: Sequence[str] = ()
     ) -> list[DueJob]:
-        """Jobs with a stream to walk: of pipelines that discover records, and over stored files,
-        which any pipeline may have."""
+        """Returns jobs with a stream to read: of pipelines that discover records, and over stored
+        files, which any pipeline may have."""
         params = {"discovering": list(discovering), "reading": list(reading)}
         rows = await self._database.fetch("discovering_jobs", params)
         return [_due_job(row) for row in rows]
 
     async def stored_file(self, file_id: int) -> StoredContent:
-        """What a job over a stored file reads."""
+        """Returns what a job over a stored file reads."""
         rows = await self._database.fetch("stored_content", {"id": file_id})
         if not rows:
             raise NotThere(f"there is no file {file_id}")
         return StoredContent(**fields_of(rows[0]))
 
     async def unfinished_jobs(self, pipelines: Sequence[str]) -> list[int]:
-        """Running jobs with something left to do."""
+        """Returns running jobs with something left to do."""
         rows = await self._database.fetch("unfinished_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
 
@@ -130,7 +136,7 @@ class Reads:
         return [row[0] for row in await self._database.fetch("cancelled_jobs_with_ranges")]
 
     async def job_controls(self, job_ids: Sequence[int]) -> dict[int, tuple[JobState, str | None]]:
-        """State and kill switch of each job that still exists."""
+        """Returns the state and kill switch of each job that still exists."""
         rows = await self._database.fetch("job_controls", {"job_ids": list(job_ids)})
         return {row["id"]: (JobState(row["state"]), row["kill_switch"]) for row in rows}
 
@@ -161,14 +167,14 @@ class Reads:
         return {row["pipeline"]: row["count"] for row in rows}
 
     async def backlog(self) -> int:
-        """Items that could be worked on now."""
+        """Counts the items that could be worked on now."""
         return int((await self._database.fetch("backlog"))[0]["items"])
 
     async def kill_switches(self) -> list[dict[str, Any]]:
         return [fields_of(row) for row in await self._database.fetch("kill_switches")]
 
     async def queue_depth(self) -> list[tuple[str, int, float]]:
-        """Pipeline, open items, age of the oldest in seconds."""
+        """Returns for each pipeline its open items and the age of the oldest in seconds."""
         rows = await self._database.fetch("queue_depth")
         return [
             (row["pipeline"], row["open"], seconds_between(row["since"], row["now"]))
@@ -199,7 +205,9 @@ def _due_job(row: Row) -> DueJob:
 
 
 def job_of(row: Row) -> Job:
-    """What is stored may be another version's: an odd value must not break the list of all jobs."""
+    """Converts a row to a job.
+
+    Another version may have written it: an odd value must not break the list of all jobs."""
     values = fields_of(row)
     columns, options = orjson.loads(values["columns"]), orjson.loads(values["options"])
     state = values["state"]

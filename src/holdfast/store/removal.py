@@ -1,8 +1,9 @@
 """Removes finished items of standing jobs, a chunk at a time, while workers run.
 
-The job's row is locked meanwhile, as a reprocess and a decision lock it: an item is opened again or
-decided about before, and stays, or it is gone. What is open is never looked at. The counters stay;
-how many items of each status are gone is written beside them, in the same transaction.
+The job's row is locked during each chunk, as a reprocess and a decision lock it: an item is either
+opened again or decided about before, and stays, or it is gone. Open items are never looked at. The
+counters stay; how many items of each status are gone is written beside them, in the same
+transaction.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class OldItems:
 
 class Removed(NamedTuple):
     removed: int
-    next: OldItems | None  # what follows; None at the end
+    next: OldItems | None  # the next chunk; None at the end
 
 
 async def remove_items(tx: Transaction, old: OldItems) -> Removed:
@@ -63,8 +64,10 @@ async def remove_items(tx: Transaction, old: OldItems) -> Removed:
 
 
 async def _remove_keys(tx: Transaction, job_id: int, rows: Sequence[Row]) -> list[int]:
-    """Returns the items that can go. One whose key a transaction of an application is about to take
-    stays for now: that may last, and the job is locked."""
+    """Removes the keys; returns the items that can go.
+
+    An item whose key an application's transaction is about to take stays for now: that may take
+    long, and the job is locked."""
     seqs = sorted(row["seq"] for row in rows)
     keys = [row["key"] for row in rows if row["key"] is not None]
     if not keys:
@@ -79,7 +82,7 @@ async def _remove_keys(tx: Transaction, job_id: int, rows: Sequence[Row]) -> lis
 
 
 async def _audit(tx: Transaction, old: OldItems, total: int) -> None:
-    """Once a day for each job."""
+    """Adds an audit entry, once a day for each job."""
     if not await tx.fetch("removal_in_audit", {"job_id": old.job_id}):
         detail = {"older_than_days": old.seconds / 86_400, "removed_before_and_now": total}
         await add_audit(tx, _BY, "items.removed", old.job_id, "retention", detail)

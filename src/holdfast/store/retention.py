@@ -1,4 +1,4 @@
-"""What policies let go: rows that are older than somebody wants to keep them."""
+"""Retention: rows that policies allow to be removed at a certain age."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.store.samples import BUCKET_SECONDS, current_bucket
 _CHUNK = 1_000
 _DAY = 86_400.0
 _BY = "retention"
-#: How long keys of requests and ids of messages that were taken are known.
+#: How long the keys of requests and the ids of messages are remembered.
 KEYS_DAYS = 14.0
 
 
@@ -28,7 +28,7 @@ def _days(name: str, help: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Days; None keeps everything."""
+    """Ages in days; None keeps everything."""
 
     jobs_days: float | None = _days(
         "JOBS", "Jobs that ended longer ago are deleted, except the last on each source."
@@ -60,7 +60,8 @@ class RetentionRows:
         return [row["id"] for row in rows]
 
     async def old_items(self, days: float) -> list[OldItems]:
-        """Where removing finished items of standing jobs begins: each job, each status."""
+        """Returns where the removal of finished items of standing jobs begins: for each job, for
+        each status."""
         rows = await self._database.fetch("jobs_with_old_items", ago(days))
         return [OldItems(row["id"], ItemStatus(row["status"]), days * _DAY) for row in rows]
 
@@ -88,7 +89,7 @@ class RetentionRows:
 
     @verb
     async def mark_old_file(self, tx: Transaction, file: dict[str, Any]) -> bool:
-        """Commits to deleting it; False if a job was made of it since."""
+        """Commits to deleting an old file; returns False if a job was created from it since."""
         if not await tx.fetch("lock_file", {"id": file["id"]}):
             return False
         if not await tx.fetch("unused_file", {"id": file["id"]}):
@@ -99,7 +100,7 @@ class RetentionRows:
 
     @verb
     async def drop_file(self, tx: Transaction, file: dict[str, Any]) -> None:
-        """After its bytes."""
+        """Removes the file's row, after its bytes."""
         await tx.run("drop_file", {"id": file["id"]})
 
     async def old_exports(self, days: float, limit: int) -> list[dict[str, Any]]:
@@ -119,7 +120,7 @@ class RetentionRows:
 
     @verb
     async def mark_pruned(self, tx: Transaction, job_id: int) -> None:
-        """The job stays, with its counters; its items may go."""
+        """Marks a job as pruned: it stays, with its counters; its items may go."""
         rows = await tx.take("mark_pruned", {"job_id": job_id})
         if rows:
             await add_audit(tx, _BY, "job.pruned", job_id, rows[0]["name"])

@@ -1,4 +1,4 @@
-"""Rows by the names of their columns."""
+"""Reads rows by the names of their columns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from holdfast.store.instants import parse_instant
 
 E = TypeVar("E", bound=StrEnum)
 
-#: Above every id: a list that begins with the newest starts before it.
+#: Higher than every id, for a list that begins with the newest.
 LAST_ID = 2**62
 
 
 def fields_of(row: Row) -> dict[str, Any]:
-    """The row as a dictionary; instants are parsed."""
+    """Returns the row as a dictionary with parsed instants."""
     names = row.keys()
     return {name: parse_instant(row[name]) if _is_instant(name) else row[name] for name in names}
 
@@ -27,13 +27,13 @@ def _is_instant(name: str) -> bool:
 
 
 def known(other: E, value: str) -> E:
-    """The member of that value, or the other one: what another version of the program stored must
-    not break a list."""
+    """Returns the member with that value, or the other one: what another version of the program
+    stored must not break a list."""
     kind = type(other)
     return kind(value) if value in kind.__members__ else other
 
 
 def removed_of(text: str) -> dict[str, int]:
-    """The column `removed` of a job: status -> items that retention removed."""
+    """Parses the column `removed` of a job: status -> items that retention removed."""
     removed = orjson.loads(text)
     return {str(status): int(count) for status, count in removed.items()}

@@ -16,7 +16,7 @@ class Samples:
         self._database = database
 
     async def take_samples(self) -> None:
-        """Once in a bucket, however often it is called."""
+        """Takes one sample per bucket, however often it is called."""
         await self._take_samples(await current_bucket(self._database))
 
     @verb(relaxed=True)

@@ -1,4 +1,4 @@
-"""Schedules: what is to be started when."""
+"""Schedules: what is started when."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DueSchedule:
     cron: str
     zone: str
     options: Mapping[str, Any]
-    next_at: Any  # as the database gave it, to be compared by it
+    next_at: Any  # as the database returned it, to be compared by the database
     now: datetime
 
 
@@ -56,7 +56,7 @@ class Schedules:
     async def set_once(
         self, tx: Transaction, schedule: Schedule, reference: str, next_at: datetime
     ) -> bool:
-        """Sets what a pipeline brings; not where anybody set it, or removed it, before."""
+        """Sets a schedule that a pipeline brings, unless anyone has set or removed it before."""
         await tx.fetch("hold_input", {"input": f"schedule {schedule.name}"})
         if await tx.fetch("schedule_was_set", {"name": schedule.name}):
             return False
@@ -80,7 +80,7 @@ class Schedules:
     async def fire_schedule(
         self, tx: Transaction, due: DueSchedule, next_at: datetime, new: NewJob
     ) -> int | None:
-        """Moves a schedule on and starts its job; None when another sweeper did so first."""
+        """Moves a schedule on and starts its job; returns None if another sweeper did so first."""
         if not await _move_on(tx, due, next_at):
             return None
         job_id = await create_job(tx, new, f"schedule:{due.name}")
@@ -91,7 +91,7 @@ class Schedules:
     async def skip_schedule(
         self, tx: Transaction, due: DueSchedule, next_at: datetime, error: str
     ) -> bool:
-        """Moves a schedule on that cannot make its job now, and says why."""
+        """Moves a schedule on that cannot start its job now, and says why."""
         if not await _move_on(tx, due, next_at):
             return False
         await tx.run("note_schedule", {"name": due.name, "job_id": None, "error": error})

@@ -1,4 +1,5 @@
-"""Messages to exchanges of others: written with the change that causes them, sent by a relay."""
+"""Messages to other programs' exchanges: written with the change that causes them, sent by a
+relay."""
 
 from __future__ import annotations
 

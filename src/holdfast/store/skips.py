@@ -1,5 +1,6 @@
-"""Skips open items that are not being processed, a chunk at a time. A range is held while items of
-it are skipped, so that no worker claims them."""
+"""Skips open items that are not being processed, a chunk at a time.
+
+A range is locked while its items are skipped, so that no worker claims them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class _Range(NamedTuple):
 async def skip(
     tx: Transaction, job_id: int, items: NamedItems | FreeRanges, reason: str
 ) -> Skipped:
-    """Skips a chunk of the items; finished ones and those under a lease are left alone."""
+    """Skips a chunk of the items; finished and leased ones stay unchanged."""
     await require(tx, job_id, "cancel")
     if isinstance(items, NamedItems):
         step = await _skip_named(tx, job_id, sorted(set(items.seqs)), reason)
@@ -86,9 +87,10 @@ async def _skip_start(
 async def _skip_fresh(
     tx: Transaction, job_id: int, free: _Range, part: _Range, seqs: list[int], reason: str
 ) -> int:
-    """Skips untouched items, which all lie in that part of a fresh range. What remains of the part
-    becomes a range whose items are read with a look at their outcomes; what lies before and after
-    is read plainly, as it was."""
+    """Skips untouched items, which all lie in that part of a fresh range.
+
+    What remains of the part becomes a range whose items are read with a look at their outcomes; the
+    items before and after it are read plainly, as before."""
     await tx.run("skip_fresh", {"job_id": job_id, "seqs": seqs, "reason": reason})
     if free.lo < part.lo:
         await _split(tx, free.id, free.lo, part.lo - 1, 0)
@@ -124,7 +126,7 @@ async def _waiting_seqs(tx: Transaction, range_id: int, code: str | None) -> lis
 async def _fresh_ranges(
     tx: Transaction, job_id: int, seqs: Sequence[int]
 ) -> dict[_Range, list[int]]:
-    """The named items by the fresh range in which each lies; the ranges are held."""
+    """Returns the named items by the fresh range in which each lies; the ranges are locked."""
     span = {"job_id": job_id, "first": seqs[0], "last": seqs[-1]}
     near = [_range(row) for row in await tx.fetch("free_ranges_between", span)]
     ids = sorted(free.id for free in _by_range(near, seqs))
@@ -149,7 +151,8 @@ def _by_range(ranges: Sequence[_Range], seqs: Sequence[int]) -> dict[_Range, lis
 
 
 async def _again_ranges(tx: Transaction, job_id: int, seqs: Sequence[int]) -> dict[int, list[int]]:
-    """The named items that wait to be tried again, by their range; the ranges are held."""
+    """Returns the named items that wait to be tried again, by their range; the ranges are
+    locked."""
     inside: dict[int, list[int]] = defaultdict(list)
     for row in await tx.fetch("waiting_items", {"job_id": job_id, "seqs": list(seqs)}):
         inside[row["range_id"]].append(row["seq"])

@@ -1,4 +1,5 @@
-"""SQLite: one writer at a time, concurrent readers, each connection in its own thread."""
+"""The SQLite driver: one writer at a time, concurrent readers, each connection in its own
+thread."""
 
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ from holdfast.store.driver import (
     Transaction,
     Values,
 )
+from holdfast.store.names import Names
 from holdfast.store.queries import Query, compile_query
 from holdfast.store.sending import send_message
 from holdfast_client.adding import instant_text
@@ -37,7 +39,7 @@ T = TypeVar("T")
 _READERS = 2
 _BUSY_SECONDS = 10
 _WATCH_SECONDS = 0.004
-#: A transaction without a statement for so long is rolled back: an item blocks the event loop, and
+#: A transaction that is idle for this long is rolled back: an item is blocking the event loop, and
 #: other processes could not write until it ends.
 _IDLE_SECONDS = 10
 
@@ -45,6 +47,7 @@ _IDLE_SECONDS = 10
 async def open_sqlite(
     path: Path,
     queries: Queries,
+    names: Names,
     rules: JobRules,
     clock: Clock,
     fault: Fault,
@@ -55,7 +58,7 @@ async def open_sqlite(
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(path, writer, readers, queries, rules, clock, fault, observe)
+    return SqliteDriver(path, writer, readers, queries, names, rules, clock, fault, observe)
 
 
 class SqliteDriver:
@@ -67,6 +70,7 @@ class SqliteDriver:
         writer: _Connection,
         readers: list[_Connection],
         queries: Queries,
+        names: Names,
         rules: JobRules,
         clock: Clock,
         fault: Fault,
@@ -80,6 +84,7 @@ class SqliteDriver:
         self._all = [writer, *readers]
         self._turn = asyncio.Lock()
         self.queries = queries
+        self.names = names
         self._rules = rules
         self._clock = clock
         self._fault = fault
@@ -91,9 +96,10 @@ class SqliteDriver:
         async with self._turn:
             with _mapped_errors():
                 try:
-                    # Inside: one that is cancelled while it begins has begun nevertheless.
+                    # Inside the block: a transaction that is cancelled while it begins has begun
+                    # nevertheless.
                     await self._writer.execute("begin immediate")
-                    # Only now: another process may be the writer until here.
+                    # Noted only here: until now another process may have been the writer.
                     started = self._clock.monotonic()
                     tx = self._transaction(self._writer, verb)
                     tx.rules = self._rules
@@ -121,7 +127,7 @@ class SqliteDriver:
             self._readers.put_nowait(connection)
 
     def _transaction(self, connection: _Connection, verb: str) -> _SqliteTransaction:
-        return _SqliteTransaction(connection, self.queries, verb, self._fault)
+        return _SqliteTransaction(connection, self.queries, self.names, verb, self._fault)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         async with self.reading() as tx:
@@ -172,7 +178,7 @@ class _Connection:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         self._database: sqlite3.Connection | None = None
         self._steps = 0  # beginnings and ends of statements
-        self._was_idle = False  # the transaction was rolled back because of that
+        self._was_idle = False  # whether the transaction was rolled back because of that
         self._closed = threading.Event()
 
     async def open(self) -> None:
@@ -249,12 +255,15 @@ class _Connection:
 class _SqliteTransaction:
     writes_together = False
 
-    def __init__(self, connection: _Connection, queries: Queries, verb: str, fault: Fault) -> None:
+    def __init__(
+        self, connection: _Connection, queries: Queries, names: Names, verb: str, fault: Fault
+    ) -> None:
         self.rules = NO_RULES
         self.waited_seconds = 0.0
         self.after: list[Callable[[], None]] = []
         self._connection = connection
         self._queries = queries
+        self._names = names
         self._verb = verb
         self._fault = fault
 
@@ -303,7 +312,8 @@ class _SqliteTransaction:
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         self._fault(self._verb, f"copy {table}")
         marks = ", ".join("?" * len(columns))
-        sql = f"insert into {table} ({', '.join(columns)}) values ({marks})"
+        whole = self._names.whole("sqlite", table)
+        sql = f"insert into {whole} ({', '.join(columns)}) values ({marks})"
         await self._connection.call(lambda database: database.executemany(sql, rows))
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None:

@@ -24,11 +24,12 @@ from holdfast.store.ingest import Ingest
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
 from holdfast.store.messages import Messages
+from holdfast.store.names import DEFAULT_SCHEMA
 from holdfast.store.nudges import Nudges
 from holdfast.store.outcomes import Outcomes
 from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
-from holdfast.store.queries import SqlFolder, load_queries
+from holdfast.store.queries import SqlFolder, load_queries, names_of
 from holdfast.store.reads import Reads
 from holdfast.store.retention import RetentionRows
 from holdfast.store.samples import Samples
@@ -68,7 +69,7 @@ class Store:
 
     @property
     def fetch(self) -> Fetch:
-        """Reads with a named query: how extensions read their own tables."""
+        """Reads with a named query, as extensions read their own tables."""
         return self.database.fetch
 
     async def close(self) -> None:
@@ -86,20 +87,24 @@ async def open_store(
     fault: Fault = no_fault,
     observe: Observe = no_observe,
     sql: tuple[SqlFolder, ...] | None = None,
+    schema: str = DEFAULT_SCHEMA,
 ) -> Store:
-    """`rules`: what new jobs must obey. `sql`: the folders of named queries; by default core's and
-    those of every installed extension."""
+    """Opens a store.
+
+    `rules`: limits for new jobs. `sql`: the folders of named queries; by default those of the core
+    and of every installed extension. `schema`: where the tables are, see names.py."""
     clock = clock or SystemClock()
     rng = rng or system_random()
     folders = all_sql() if sql is None else sql
+    names = names_of(folders, schema)
     driver: Driver
     file = sqlite_file(url)
     if file is not None:
-        queries = load_queries("sqlite", folders)
-        driver = await open_sqlite(file, queries, rules, clock, fault, observe)
+        queries = load_queries("sqlite", folders, schema)
+        driver = await open_sqlite(file, queries, names, rules, clock, fault, observe)
     else:
-        queries = load_queries("postgres", folders)
-        driver = await open_postgres(url, queries, pool_size, rules, clock, fault, observe)
+        queries = load_queries("postgres", folders, schema)
+        driver = await open_postgres(url, queries, names, pool_size, rules, clock, fault, observe)
     database = Database(driver, rng)
     return Store(
         database=database,

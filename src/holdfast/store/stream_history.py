@@ -1,6 +1,6 @@
 """The history of streams: their pages, in which a repeated cursor is found, and their slices.
 
-What is kept is limited, because a stream may follow its source for ever.
+Its size is limited, because a stream may follow its source for ever.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import orjson
 
 from holdfast.store.driver import Transaction
 
-#: The latest pages of a pass that are kept, besides those whose number is a power of two, and the
-#: latest slices of a stream.
+#: How many of the latest pages of a pass are kept, besides those whose number is a power of two,
+#: and how many of the latest slices of a stream.
 PAGES_KEPT = 1000
 SLICES_KEPT = 500
-#: Pages are pruned now and then, not with each.
+#: Pages are pruned once in this many, not with each.
 _PRUNED_EVERY = 100
 
 
@@ -31,7 +31,7 @@ class PageOfPass(NamedTuple):
 async def add_page(
     tx: Transaction, place: PageOfPass, next_cursor: Any, records: int, items: int
 ) -> bool:
-    """False if the cursor came before in this pass."""
+    """Adds a page; returns False if its cursor came before in this pass."""
     if place.number == 1 or place.number % _PRUNED_EVERY == 0:
         kept = {"stream_id": place.stream_id, "generation": place.generation}
         await tx.run("prune_stream_pages", kept | {"before": place.number - PAGES_KEPT})
@@ -56,6 +56,6 @@ async def end_slice(tx: Transaction, slice_id: int, ended: str, error: str | Non
 
 
 async def release_slice(tx: Transaction, slice_id: int) -> None:
-    """One that found nothing leaves no trace."""
+    """Ends a slice; one that found nothing leaves no trace."""
     if not await tx.take("drop_empty_slice", {"id": slice_id}):
         await end_slice(tx, slice_id, "released")

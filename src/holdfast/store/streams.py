@@ -1,4 +1,4 @@
-"""Streams as people, the engine and extensions read them, and the history of each."""
+"""Reads streams and their history for people, the engine and extensions."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class StreamView(NamedTuple):
     expected_count: int | None
     failures: int
     error: str | None
-    waiting_for: str | None  # why it is not read before `available_at`, without an error
+    waiting_for: str | None  # why it is not read before `available_at`, if not for an error
     available_at: datetime | None
     worker: str | None
     updated_at: datetime | None
     due: bool
     leased: bool
-    actual_count: int | None  # what is kept, where the pipeline counted it at the end
+    actual_count: int | None  # how many records are stored, if the pipeline counted them at the end
     verified_at: datetime | None
 
 
 class StreamRow(NamedTuple):
-    """A stream with its progress and the job that walks it or did last."""
+    """A stream with its progress and the job that reads it, or read it last."""
 
     id: int
     source: str
@@ -79,7 +79,7 @@ class SliceRow(NamedTuple):
 
 
 class StreamReads:
-    """A scope is an owner's name; None means all owners."""
+    """Reads streams. A scope is an owner's name; None means all owners."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -96,7 +96,7 @@ class StreamReads:
         state: str = "",
         pipeline: str = "",
     ) -> list[dict[str, Any]]:
-        """The newest first."""
+        """Lists streams, the newest first."""
         params = {
             "scope": scope or "",
             "limit": limit,
@@ -108,7 +108,7 @@ class StreamReads:
         return [fields_of(row) | _view(row)._asdict() for row in rows]
 
     async def job_of(self, stream_id: int, scope: str | None) -> int:
-        """The job that walks the stream."""
+        """Returns the job that reads the stream."""
         params = {"id": stream_id, "scope": scope or ""}
         rows = await self._database.fetch("stream_job", params)
         if not rows:
@@ -126,7 +126,8 @@ class StreamReads:
         source_ending: str = "",
         job_state: str | None = None,
     ) -> list[StreamRow]:
-        """In order of id, from one on; the job is the one that walks the stream or did last."""
+        """Lists a pipeline's streams in order of id, each with the job that reads it, or read it
+        last."""
         params = {
             "pipeline": pipeline,
             "after": after,
@@ -143,7 +144,7 @@ class StreamReads:
         return [_stream(row) for row in await self._database.fetch("streams_of_sources", params)]
 
     async def slices(self, stream_id: int, limit: int = 50) -> list[SliceRow]:
-        """The latest first."""
+        """Lists the stream's slices, the latest first."""
         params = {"stream_id": stream_id, "limit": limit}
         rows = await self._database.fetch("slices_of_stream", params)
         return [SliceRow(**fields_of(row)) for row in rows]

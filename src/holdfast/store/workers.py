@@ -1,4 +1,4 @@
-"""Workers: who is alive, and who does what one process does for all."""
+"""Workers: which are alive, and which does what one process does for all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.store.lost import free_all
 from holdfast.store.notices import tell_workers
 from holdfast.store.rows import fields_of
 
-#: A process without items of its own counts as lost after so long without a sign of life.
+#: A process without its own items counts as lost after this many seconds without a sign of life.
 LOST_AFTER_SECONDS = 20.0
 
 
@@ -32,7 +32,7 @@ class Workers:
         machine: str = "",
         lost_after_seconds: float = LOST_AFTER_SECONDS,
     ) -> None:
-        """Processes with the same `machine` see each other's process ids."""
+        """Adds a worker. Processes with the same `machine` see each other's process ids."""
         params = {
             "machine": machine,
             "name": name,
@@ -47,18 +47,19 @@ class Workers:
     async def beat(
         self, tx: Transaction, name: str, lost_after_seconds: float = LOST_AFTER_SECONDS
     ) -> bool:
-        """One sign of life; False if nothing is known of the worker: the database was restored to
-        an older state."""
+        """Writes a sign of life; returns False if the worker is unknown: the database was restored
+        to an older state."""
         params = {"name": name, "lost_after_seconds": lost_after_seconds}
         return bool(await tx.take("see_worker", params))
 
     async def tokens_of(self, name: str) -> set[str]:
-        """Returns those of all ranges and streams in a worker's name; reads all open ranges."""
+        """Returns the tokens of all ranges and streams in a worker's name; reads all open
+        ranges."""
         return {row[0] for row in await self._database.fetch("tokens_of_worker", {"worker": name})}
 
     @verb
     async def free_strays(self, tx: Transaction, name: str, strays: Collection[str]) -> None:
-        """Frees claims of these tokens, whose answers were lost."""
+        """Frees claims with these tokens, whose answers were lost."""
         params = {"worker": name, "tokens": list(strays)}
         jobs = {row["job_id"] for row in await tx.take("give_back_claims", params)}
         await tx.run("give_back_streams", params)
@@ -66,13 +67,14 @@ class Workers:
 
     @verb
     async def stop_worker(self, tx: Transaction, name: str) -> list[int]:
-        """Notes that a worker has stopped, or died. What is still in its name is free; returns the
-        jobs of its ranges."""
+        """Notes that a worker has stopped, or died.
+
+        What is still in its name is freed; returns the jobs of its ranges."""
         await tx.run("stop_worker", {"name": name})
         return await free_all(tx, name)
 
     async def silent(self, observer: str) -> list[str]:
-        """Workers that gave no sign of life for too long, except the one that looks."""
+        """Returns workers that gave no sign of life for too long, except the observer."""
         rows = await self._database.fetch("silent_workers", {"observer": observer})
         return [row["name"] for row in rows]
 
@@ -97,19 +99,20 @@ class Workers:
 
     @verb(relaxed=True)
     async def hold_duty(self, tx: Transaction, name: str, holder: str) -> bool:
-        """Whether the holder may do what one does for all; it may as long as it is alive."""
+        """Whether the holder may do what one process does for all; it may as long as it is
+        alive."""
         return bool(await tx.take("hold_duty", {"name": name, "holder": holder}))
 
     async def duties(self) -> dict[str, tuple[str, float]]:
-        """Name -> who did it last, and how many seconds ago."""
+        """Returns who did each duty last, and how many seconds ago."""
         return {row[0]: (row[1], float(row[2])) for row in await self._database.fetch("duties")}
 
     async def live(self) -> list[dict[str, Any]]:
-        """Those that are not silent for too long."""
+        """Lists workers that are not silent for too long."""
         return await self._listed("live_workers")
 
     async def not_stopped(self) -> list[dict[str, Any]]:
-        """Those and the silent ones."""
+        """Lists these workers and the silent ones."""
         return await self._listed("workers_not_stopped")
 
     async def _listed(self, query: str) -> list[dict[str, Any]]:

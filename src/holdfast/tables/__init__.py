@@ -1,1 +1,1 @@
-"""Reading and writing tables: CSV, XLSX and JSON lines."""
+"""Reads and writes tables: CSV, XLSX and JSON lines."""

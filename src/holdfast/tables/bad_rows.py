@@ -16,7 +16,7 @@ _FEW = 10
 
 
 def bad_row(reason: str, line: int, text: str, progress: Progress, options: TableOptions) -> bytes:
-    """The record in place of a row; counts it, and refuses one too many."""
+    """Returns the record in place of a row; counts it, and refuses one too many."""
     progress.bad += 1
     _refuse_too_many(reason, line, progress, options)
     record = {BAD_ROW: reason, LINE: line, EXCERPT: excerpt(text)}
@@ -36,7 +36,8 @@ def _refuse_too_many(reason: str, line: int, progress: Progress, options: TableO
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a row, in characters that every database, terminal and page can show."""
+    """Returns the beginning of a row, in characters that every database, terminal and page can
+    show."""
     cut = text[:_EXCERPT_CHARACTERS]
     shown = "".join(map(_shown, cut))
     return shown if len(text) <= _EXCERPT_CHARACTERS else f"{shown} …"

@@ -1,4 +1,4 @@
-"""The bytes of a table file, unpacked while they are read: gzip, zstd, a zip with one table.
+"""Unpacks table files while they are read: gzip, zstd, a zip with one table.
 
 Nothing is unpacked to disk or as a whole. A file that unpacks to too much is refused on the way.
 """
@@ -35,8 +35,9 @@ _RATIO_FROM_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A table's bytes, opened as often as they are read. `name` is the table's: without the
-    suffix of its packing, or that of the zip's member."""
+    """A table's bytes, opened as often as they are read.
+
+    `name` is the table's: without the suffix of its packing, or the name of the zip's member."""
 
     path: Path
     name: str
@@ -55,7 +56,9 @@ class Content:
 
 
 def content_of(path: Path, head: bytes, max_bytes: int) -> Content:
-    """The table in a file that begins with `head`. A zip that holds a workbook is not unpacked."""
+    """Returns the table in a file that begins with `head`.
+
+    A zip that contains a workbook is not unpacked."""
     if head.startswith(_GZIP_MAGIC):
         return Content(path, _inner_name(path, GZIP), GZIP, max_bytes)
     if head.startswith(_ZSTD_MAGIC):
@@ -73,7 +76,7 @@ def _inner_name(path: Path, packing: str) -> str:
 
 
 class _Unpacked(io.RawIOBase):
-    """The unpacked bytes, counted."""
+    """Yields the unpacked bytes and counts them."""
 
     def __init__(self, content: Content) -> None:
         self._content = content
@@ -143,7 +146,8 @@ class _Unpacked(io.RawIOBase):
 
 
 def _only_table(path: Path) -> str | None:
-    """The zip's one file, None if it is a workbook; the reader of workbooks names its damage."""
+    """Returns the zip's one file, None if it is a workbook; the reader of workbooks names its
+    damage."""
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
@@ -163,7 +167,8 @@ def _only_table(path: Path) -> str | None:
 
 
 def _counts(name: str) -> bool:
-    """Leaves out folders, what has no name, and what archivers of some systems add."""
+    """Whether the member counts as a file: folders, nameless members and what archivers of some
+    systems add do not."""
     parts = PurePosixPath(name).parts
     if not parts or name.endswith("/"):
         return False
@@ -171,8 +176,10 @@ def _counts(name: str) -> bool:
 
 
 def _refuse_cut_frames(path: Path) -> None:
-    """A zstd stream that ends in the middle of a frame reads like a shorter one: its blocks are
-    walked, by their headers only, before anything is read."""
+    """Checks for cut frames.
+
+    A zstd stream that ends in the middle of a frame reads like a shorter one: its blocks are
+    stepped through, by their headers only, before anything is read."""
     cut = InputError(f"{path.name} is cut off: its last zstd frame has no end.", "Send it again.")
     size = path.stat().st_size
     with path.open("rb") as file:

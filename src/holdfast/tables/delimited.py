@@ -31,18 +31,17 @@ from holdfast.tables.types import NO_HEADER, Detected, Progress, TableOptions
 
 
 class GuardedFile(io.RawIOBase):
-    """A file that refuses to be read on when no row comes out of what was read.
+    """A file that refuses to be read further if no row comes out of what was read.
 
-    Without it a quote that is never closed, or a line without an end, would take the rest
-    of the file into memory.
-    """
+    Without it a quote that is never closed, or a line without an end, would take the rest of the
+    file into memory."""
 
     def __init__(
         self, content: Content, codec: str, progress: Progress, max_row_bytes: int
     ) -> None:
         self._file = content.open()
         self._can_drop = "\n".encode(codec) == b"\n"
-        self._one_line = True  # no line ended since the last row
+        self._one_line = True  # whether no line has ended since the last row
         self._dropping = False
         self._progress = progress
         self._limit = max_row_bytes
@@ -62,15 +61,17 @@ class GuardedFile(io.RawIOBase):
             self._since_row = 0
             self._one_line = True
         self._since_row += count
-        # What was read ahead may hold many rows that were not requested yet: one buffer's worth.
+        # What was read ahead may contain many rows that were not requested yet: one buffer's worth.
         if self._since_row > self._limit + 2 * len(buffer):
             self._drop_line(bytes(buffer[:count]))
         self._one_line = self._one_line and b"\n" not in bytes(buffer[:count])
         return count
 
     def _drop_line(self, block: bytes) -> None:
-        """Leaves out the rest of a line that is too long, so that the next rows can be read. Where
-        lines ended since the last row, a quotation mark is open, and no end of the row is known."""
+        """Drops the rest of a line that is too long, so that the next rows can be read.
+
+        If lines ended since the last row, a quotation mark is open, and no end of the row is
+        known."""
         if not self._can_drop or not self._one_line:
             raise row_too_large(self._progress.row + 1, self._limit)
         self._dropping = b"\n" not in block
@@ -167,7 +168,7 @@ class DelimitedReader:
             yield from self._encoder.encode(rows, skip)
 
     def close(self) -> None:
-        """Nothing is held open between reads."""
+        """Does nothing: nothing is held open between reads."""
 
     def _open(self) -> io.TextIOWrapper:
         return open_guarded(
@@ -178,7 +179,7 @@ class DelimitedReader:
         self._ended = False
         if self._separator:
             file.readline()
-        # The limit is the process's; our own, per file, is the guard's and the encoder's.
+        # The limit is the process's; our own limit, per file, is in the guard and the encoder.
         csv.field_size_limit(sys.maxsize)
         lines = itertools.chain(file, self._end_line())
         self._lines = csv.reader(lines, delimiter=self._delimiter)
@@ -190,16 +191,15 @@ class DelimitedReader:
         return number + 1 if self._separator else number
 
     def _end_line(self) -> Iterator[str]:
-        """A last line that shows whether the file ended inside a quoted cell.
+        """Yields a last line that shows whether the file ended inside a quoted cell.
 
-        Its quote closes such a cell, and is an ordinary character otherwise. Either way the
-        row has more cells than there are columns, so that plain rows need no test for it.
-        """
+        Its quote closes such a cell, and is an ordinary character otherwise. Either way the row has
+        more cells than there are columns, so that plain rows need no test for it."""
         self._ended = True
         yield CLEAN_END + (self._delimiter + END_CELL) * (len(self._columns) + 1)
 
     def _header(self, rows: Iterator[list[str]]) -> list[str] | None:
-        """Moves past the header, or leaves all rows where there is none."""
+        """Moves past the header, or leaves all rows if there is none."""
         if self._layout.header_row == NO_HEADER:
             return None
         for number, row in enumerate(rows, start=1):

@@ -50,13 +50,13 @@ _FOREIGN = (
     (b"\xff\xd8\xff", "an image", "Give a CSV, XLSX or JSON-lines file."),
 )
 
-#: Encodings that tables are really saved in. Guessing among all that exist finds
-#: mainframe and DOS code pages in short samples.
+#: Encodings that are really used for tables. Guessing among all that exist finds mainframe and DOS
+#: code pages in short samples.
 _LIKELY = [
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1258"),
     *("cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"),
 ]
-#: Bytes that are letters inside Czech, Polish, Croatian … words and symbols in Western text.
+#: Bytes that are letters in Czech, Polish, Croatian … words and symbols in Western text.
 _CENTRAL_EUROPEAN = re.compile(
     rb"[\x8a\x8d-\x8f\x9a\x9d-\x9f\xa3\xa5\xb3\xb9\xbc\xbe](?=[a-z\xc0-\xff])"
     rb"|(?<=[a-z\xc0-\xff])[\x9a\x9d-\x9f\xbe\xbf]",
@@ -72,7 +72,7 @@ class Text:
     encoding: str
     codec: str
     sample: str
-    whole: bool  # the sample is the whole file
+    whole: bool  # whether the sample is the whole file
     notes: tuple[str, ...]
     has_nul: bool = False
 
@@ -86,8 +86,8 @@ class Flaws:
     flawed_lines: int
     has_nul: bool
     has_undecodable: bool
-    sound_lines: int  # lines beyond ASCII that are sound; counted up to about a thousand
-    sample: bytes  # where the first is
+    sound_lines: int  # lines beyond ASCII without flaws; counted up to about a thousand
+    sample: bytes  # the text around the first
 
     def are_too_many(self, options: TableOptions) -> bool:
         allowed = min(options.max_bad_rows, max(1, int(options.max_bad_rows_share * self.lines)))
@@ -133,7 +133,7 @@ def read_head(path: Path) -> bytes:
 
 
 def unpacked_head(content: Content) -> bytes:
-    """As much of the unpacked bytes as `read_head` reads of a file."""
+    """Returns as much of the unpacked bytes as `read_head` reads of a file."""
     blocks: list[bytes] = []
     size = 0
     with content.open() as file:
@@ -156,8 +156,8 @@ def is_zip(head: bytes) -> bool:
 
 
 def find_text(content: Content, head: bytes, options: TableOptions) -> Text:
-    """The file's encoding, proved on the whole file: nothing is read of a file of which too much
-    would turn out unreadable in its middle."""
+    """Finds the file's encoding, proved on the whole file: nothing is read of a file of which too
+    much would turn out unreadable in its middle."""
     wanted = options.encoding
     encoding, codec, notes = _stated_encoding(head, wanted)
     if not notes:
@@ -175,13 +175,15 @@ def find_text(content: Content, head: bytes, options: TableOptions) -> Text:
 
 
 def _may_be_other(flaws: Flaws) -> bool:
-    """Text in another encoding is hardly ever sound UTF-8: a few bad lines among many sound ones
-    are bad lines."""
+    """Whether another encoding is possible.
+
+    Text in another encoding is hardly ever valid UTF-8: a few bad lines among many good ones are
+    bad lines."""
     return flaws.sound_lines < 4 * flaws.flawed_lines
 
 
 def _stated_encoding(head: bytes, wanted: str | None) -> tuple[str, str, tuple[str, ...]]:
-    """What the person or a byte order mark says; UTF-8 if neither does."""
+    """Returns what the person or a byte order mark says; UTF-8 if neither does."""
     if wanted is not None:
         _check_known(wanted)
     for bom, codec, encoding in _BOMS:
@@ -191,7 +193,7 @@ def _stated_encoding(head: bytes, wanted: str | None) -> tuple[str, str, tuple[s
 
 
 def _require_mark(content: Content, head: bytes, codec: str) -> None:
-    """Which half of a pair comes first, only the mark says."""
+    """Requires a byte order mark: only it says which half of a pair comes first."""
     name = codecs.lookup(codec).name
     if name in ("utf-16", "utf-32"):
         raise InputError(
@@ -202,7 +204,7 @@ def _require_mark(content: Content, head: bytes, codec: str) -> None:
 
 
 def _same_encoding(wanted: str, found: str) -> bool:
-    """utf-16-le names what a UTF-16 mark says, only more exactly."""
+    """Whether they are the same; utf-16-le names what a UTF-16 mark says, only more exactly."""
     return codecs.lookup(wanted).name.startswith(codecs.lookup(found).name)
 
 
@@ -232,8 +234,9 @@ def find_flaws(content: Content, codec: str) -> Flaws | None:
 
 
 def _decoded(decoder: codecs.IncrementalDecoder, block: bytes) -> tuple[str, bool]:
-    """A block's text with its flaws marked, and whether it has none. Sound text, nearly all there
-    is, is not searched."""
+    """Returns a block's text with its flaws marked, and whether it has none.
+
+    Valid text, which is nearly all, is not searched."""
     try:
         text = decoder.decode(block, final=not block)
     except UnicodeDecodeError:
@@ -299,7 +302,8 @@ def _guess_encoding(sample: bytes) -> str:
 
 
 def _western_or_central(sample: bytes) -> str:
-    """The two share most bytes, and short samples of them are taken for each other."""
+    """Distinguishes two encodings that share most bytes; short samples of them are taken for each
+    other."""
     beyond_ascii = sum(byte > 127 for byte in sample)
     share = len(_CENTRAL_EUROPEAN.findall(sample)) / beyond_ascii
     return "cp1250" if share > _CENTRAL_EUROPEAN_SHARE else "cp1252"
@@ -354,7 +358,7 @@ _SEPARATOR_LINE = re.compile(r'\ufeff?"?sep=(.)"?\r?(?:\n|$)', re.IGNORECASE)
 
 
 def separator_line(sample: str) -> str | None:
-    """The delimiter that Excel's `sep=;` first line names."""
+    """Returns the delimiter that Excel's `sep=;` first line names."""
     match = _SEPARATOR_LINE.match(sample)
     return match[1] if match else None
 
@@ -372,8 +376,9 @@ def find_delimiter(text: Text, wanted: str | None, separator: str | None) -> str
 
 
 def _consistency(text: Text, delimiter: str) -> tuple[float, int]:
-    """How many rows have as many cells as the first, in tenths; then how many cells. Where titles
-    of one cell come first, as many as most rows have."""
+    """Returns how many rows have as many cells as the first, in tenths; then how many cells.
+
+    If titles of one cell come first, the most frequent count is used instead of the first."""
     rows = sample_rows(text, delimiter)
     widths = Counter(len(row) for row in rows if any(row))
     width = next((len(row) for row in rows if any(row)), 0)
@@ -385,7 +390,7 @@ def _consistency(text: Text, delimiter: str) -> tuple[float, int]:
 
 
 def sample_rows(text: Text, delimiter: str) -> list[list[str]]:
-    """The first rows, without one that the sample cuts off."""
+    """Returns the first rows, without one that the sample cuts off."""
     rows = list(csv.reader(io.StringIO(text.sample, newline=""), delimiter=delimiter))
     if not text.whole and len(rows) > 1:
         rows.pop()

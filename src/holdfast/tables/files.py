@@ -1,4 +1,4 @@
-"""Table files, read as batches of records: CSV and its kin, XLSX, JSON lines.
+"""Reads table files as batches of records: CSV and similar formats, XLSX, JSON lines.
 
 file = TableFile(Path("products.csv"))
 for batch in file.pages(cursor=0, page_rows=lambda: 1000, max_page_bytes=4_000_000):
@@ -48,7 +48,7 @@ _FORMAT_OF_SUFFIX = {
 
 
 def content_key(path: Path) -> str:
-    """The SHA-256 of the file's content: what finds its job again, whatever its name."""
+    """Returns the SHA-256 of the file's content: what finds its job again, whatever its name."""
     read_head(path)
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
@@ -58,11 +58,10 @@ def content_key(path: Path) -> str:
 
 
 class TableFile:
-    """A table file, opened: found out, checked, ready to be read from any row.
+    """A table file, opened: detected, checked, ready to be read from any row.
 
-    Opening raises InputError for whatever can be known before the first row. Plain blocking
-    code: run it in a thread. One iteration at a time.
-    """
+    Opening raises InputError for whatever can be known before the first row. The code is plain and
+    blocking: run it in a thread, one iteration at a time."""
 
     def __init__(self, path: Path, options: TableOptions = _DEFAULTS) -> None:
         self.path = path
@@ -78,9 +77,10 @@ class TableFile:
     def pages(
         self, cursor: int, page_rows: Callable[[], int], max_page_bytes: int, bad_rows: int = 0
     ) -> Iterator[TableBatch]:
-        """The rows after the first `cursor`. Each batch has at most as many rows as
-        `page_rows` says before it, and ends with the row that reaches `max_page_bytes`.
-        `bad_rows` of the rows before could not be read."""
+        """Yields the rows after the first `cursor`.
+
+        Each batch has at most as many rows as `page_rows` says before it, and ends with the row
+        that reaches `max_page_bytes`. `bad_rows` of the rows before could not be read."""
         rows = self._reader.records(cursor, bad_rows)
         with _failures_named(self.path), closing(rows) as records:
             position, end = cursor, False
@@ -115,14 +115,14 @@ class TableFile:
 
 
 def open_table(path: Path, options: Mapping[str, Any]) -> TableFile:
-    """A table file with options as they are stored with a job, which may hold more."""
+    """Opens a table file with options as they are stored with a job, which may contain more."""
     known = {name: value for name, value in options.items() if name in _OPTION_NAMES}
     return TableFile(path, TableOptions(**known))
 
 
 @contextmanager
 def _failures_named(path: Path) -> Iterator[None]:
-    """Whatever a file, a codec or a parser says of it becomes a sentence for a person."""
+    """Turns whatever a file, a codec or a parser raises into a sentence for a person."""
     try:
         yield
     except (OSError, ValueError, LookupError, csv.Error) as error:
@@ -157,7 +157,7 @@ def _with_name_note(path: Path, detected: Detected) -> Detected:
     named = _FORMAT_OF_SUFFIX.get(suffix.lower(), detected.format)
     if named == detected.format:
         return detected
-    note = f"In spite of its name, {path.name} holds {_FORMAT_NAMES[detected.format]}."
+    note = f"Despite its name, {path.name} holds {_FORMAT_NAMES[detected.format]}."
     return replace(detected, notes=(note, *detected.notes))
 
 

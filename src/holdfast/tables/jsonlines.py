@@ -59,7 +59,7 @@ class JsonLinesReader:
                     yield self._checked(record, number)
 
     def close(self) -> None:
-        """Nothing is held open between reads."""
+        """Does nothing: nothing is held open between reads."""
 
     def _open(self) -> io.TextIOWrapper:
         return open_guarded(
@@ -67,7 +67,7 @@ class JsonLinesReader:
         )
 
     def _checked(self, record: str, number: int) -> bytes:
-        """The line, or its replacement if it cannot be read."""
+        """Returns the line, or its replacement if it cannot be read."""
         reason = reason_against(record, self._options)
         if reason is None:
             return record.encode()
@@ -82,7 +82,9 @@ class JsonLinesReader:
             )
 
     def _first_columns(self) -> tuple[str, ...]:
-        """The fields of the first lines. If none of them can be read, it is refused."""
+        """Returns the fields of the first lines.
+
+        If none of them can be read, the file is refused."""
         columns: dict[str, None] = {}
         bad: dict[str, object] = {}
         good = 0
@@ -101,7 +103,7 @@ class JsonLinesReader:
 
 
 def reason_against(record: str, options: TableOptions) -> str | None:
-    """Why a line is not a record; None if it is one."""
+    """Returns why a line is not a record; None if it is one."""
     limit = options.max_row_bytes
     if len(record) > limit or (4 * len(record) > limit and (_size(record) or 0) > limit):
         return f"is larger than {limit:,} bytes"
@@ -123,7 +125,7 @@ def reason_against(record: str, options: TableOptions) -> str | None:
 
 
 def _size(record: str) -> int | None:
-    """In bytes; None if it holds bytes that could not be decoded."""
+    """Returns the size in bytes; None if it contains bytes that could not be decoded."""
     try:
         return len(record.encode())
     except UnicodeEncodeError:

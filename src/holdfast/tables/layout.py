@@ -1,8 +1,8 @@
-"""Which row of a table is its header: found from the rows, never by the names in them alone.
+"""Decides which row of a table is its header: by the rows, never by the names in them alone.
 
-A row is not the header where it holds the same kinds of values as the rows below it, or values
-that occur again there. One column whose header differs in kind settles that there is one. Where
-nothing speaks for either, the first row is the header: to lose a real header is worse.
+A row is not the header if it contains the same kinds of values as the rows below it, or values that
+occur again there. One column whose header differs in kind settles that there is one. If there is no
+evidence for either, the first row is the header: losing a real header is worse.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ _NUMBER_CHARACTERS = 100
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`header_row` counts from 1; NO_HEADER: there is none. `width` is that of most rows.
+    """The layout of a table.
+
+    `header_row` counts from 1; NO_HEADER: there is none. `width` is that of most rows.
     `other_header`: cells of a row that looks like the header of a second table."""
 
     header_row: int
@@ -52,7 +54,7 @@ class Layout:
 
 
 def find_layout(rows: Sequence[Sequence[str]], wanted: int | None) -> Layout:
-    """`rows` are the first of the file, blank ones included."""
+    """Finds the layout; `rows` are the first of the file, blank ones included."""
     layout = _first_table(rows, wanted)
     if layout.header_row == NO_HEADER:
         return layout
@@ -78,8 +80,8 @@ def _first_table(rows: Sequence[Sequence[str]], wanted: int | None) -> Layout:
 
 
 def header_note(layout: Layout, columns: Sequence[str]) -> str | None:
-    """What is worth a sentence about the header: that there is none, that it does not come first,
-    that it does not fit the rows."""
+    """Returns what is worth a sentence about the header: that there is none, that it does not come
+    first, that it does not fit the rows."""
     if layout.header_row == NO_HEADER:
         guessed = layout.reason != HeaderReason.GIVEN
         how = " If it is a header, set the header row to 1." if guessed else ""
@@ -108,7 +110,8 @@ def second_table_note(layout: Layout) -> str | None:
 
 
 def _other_header(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Names in other columns than the header's, above rows that fill no others than these."""
+    """Returns names in other columns than the header's, above rows that fill no other columns than
+    these."""
     filled = [row for row in rows if any(row)]
     if not filled:
         return ()
@@ -129,7 +132,8 @@ def _usual_width(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _titles(filled: Sequence[tuple[int, Sequence[str]]], width: int) -> int:
-    """How many rows above the header are titles: rows of one cell above a full row of names."""
+    """Counts how many rows above the header are titles: rows of one cell above a full row of
+    names."""
     count = 0
     while count < min(_MOST_TITLES, len(filled)) and _is_title(filled[count][1], width):
         count += 1
@@ -152,7 +156,9 @@ def _is_title(row: Sequence[str], width: int) -> bool:
 
 
 def _are_names(row: Sequence[str]) -> bool:
-    """Cells that can all be names of columns. Text after a comma in prose begins with a space."""
+    """Whether all cells can be names of columns.
+
+    Text after a comma in prose begins with a space."""
     return (
         len({*row}) == len(row)
         and all(cell and len(cell) <= _LONGEST_NAME and cell == cell.strip() for cell in row)
@@ -161,7 +167,8 @@ def _are_names(row: Sequence[str]) -> bool:
 
 
 def _judge(first: Sequence[str], below: Sequence[Sequence[str]]) -> int:
-    """1: the first row is a header; -1: it is data; 0: nothing speaks for either."""
+    """Returns 1 if the first row is a header, -1 if it is data, 0 if there is no evidence for
+    either."""
     others = [row for row in below if list(row) != list(first)]  # a header may be repeated
     alike: dict[int, str] = {}  # position -> kind of the column, which the first row shares
     recurring = 0
@@ -195,9 +202,9 @@ def _kind(cell: str) -> str | None:
 def _may_be_names(
     first: Sequence[str], others: Sequence[Sequence[str]], positions: Sequence[int]
 ) -> bool:
-    """Numbers name columns where they are years, places or steps: 2019, 2020; 0, 1, 2; 5 %, 10 %;
-    0.5, 0.95, 0.99. Then they rise or fall along the row, in even steps or apart from the numbers
-    below them."""
+    """Whether numbers can be names of columns: years, places or steps, such as 2019, 2020; 0, 1, 2;
+    5 %, 10 %; 0.5, 0.95, 0.99. Then they rise or fall along the row, in even steps or apart from
+    the numbers below them."""
     cells = [first[position].strip() for position in positions]
     numbers = [_number(cell) for cell in cells]
     if all(_YEAR.fullmatch(cell) for cell in cells) or cells == ["0"]:
@@ -216,6 +223,6 @@ def _may_be_names(
 
 
 def _number(cell: str) -> float:
-    """Roughly: only order and distance matter."""
+    """Returns a rough value: only order and distance matter."""
     digits = _DIGITS.sub("", cell[:_NUMBER_CHARACTERS])
     return float(digits) if digits.strip(".") else 0.0

@@ -1,5 +1,5 @@
-"""How a job will read its file: what is stored with the job, and shown before it starts and when
-it ends."""
+"""Describes how a job will read its file: what is stored with the job, and shown before it starts
+and when it ends."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST_MAPPED = 20
 def reading_plan(
     detected: Detected, inputs: Inputs, given: Mapping[str, Any], chosen: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What was given about the file, what was found out where that could change with the program,
-    the columns' fields, and all of it in sentences."""
-    if detected.format != "jsonl":  # whose later lines may have other fields
+    """Returns what was given about the file, what was detected if that could change with the
+    program, the columns' fields, and all of it in sentences."""
+    if detected.format != "jsonl":  # in JSON Lines, later lines may have other fields
         require_columns(detected.columns, chosen)
     require_fields(inputs, chosen)
     plan = {name: value for name, value in given.items() if value is not None}
@@ -55,7 +55,7 @@ def _missing_words(detected: Detected, inputs: Inputs, names: Mapping[str, str])
 
 
 def read_as(detected: Detected, names: Mapping[str, str]) -> list[str]:
-    """What was detected and assumed, in sentences for people."""
+    """Describes what was detected and assumed, in sentences for people."""
     parts = [
         detected.format.upper(),
         detected.packing and f"packed with {_PACKINGS[detected.packing]}",

@@ -1,4 +1,4 @@
-"""Rows of cells to records: names for the columns, and every row as encoded JSON."""
+"""Converts rows of cells to records: names for the columns, and every row as encoded JSON."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ SHORT_ROWS = "rows with too few cells (the missing ones are empty)"
 LONG_ROWS = f"rows with too many cells (the surplus is kept under {EXTRA})"
 BLANK_ROWS = "blank rows skipped"
 NO_ROWS = "The file has a header and no rows."
-#: As many as a spreadsheet can have. Every row gets a cell for each, also a row of one character.
+#: As many as a spreadsheet can have. Every row gets a cell for each, even a row of one character.
 MOST_COLUMNS = 16_384
 MOST_NOTES = 20
 
 _UNREADABLE = re.compile("[\udc00-\udcff\0]")
 
-#: The cells of the line that `delimited` adds after the last one. A row of a file may hold the
+#: The cells of the line that `delimited` adds after the last one. A row of a file may contain the
 #: same, but not after its last line.
 END_CELL = "\0"
 CLEAN_END = '\0"'
 
 
 def name_columns(header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Unique names for the header's cells, and notes about the names that had to be made up."""
+    """Returns unique names for the header's cells, and notes about the names that had to be made
+    up."""
     if len(header) > MOST_COLUMNS:
         raise InputError(
             f"The header names {len(header):,} columns, more than {MOST_COLUMNS:,}.",
@@ -85,7 +86,7 @@ class _FreeNames:
 
 
 def numbered_columns(width: int) -> tuple[str, ...]:
-    """Names for the columns of a table without a header."""
+    """Returns names for the columns of a table without a header."""
     return tuple(f"column_{position}" for position in range(1, width + 1))
 
 
@@ -94,8 +95,9 @@ def is_blank(cells: Sequence[str]) -> bool:
 
 
 class RowEncoder:
-    """Turns rows of cells into encoded records. `line` says the line that was read last, `ended`
-    whether no line is left."""
+    """Turns rows of cells into encoded records.
+
+    `line` is the number of the line that was read last, `ended` says whether no line is left."""
 
     def __init__(
         self,
@@ -123,7 +125,9 @@ class RowEncoder:
         self.progress.restart(bad)
 
     def encode(self, rows: Iterable[list[str]], skip: int) -> Generator[bytes, None, None]:
-        """The hot path: whatever is not a plain row of the expected width leaves it."""
+        """Encodes rows.
+
+        The hot path: whatever is not a plain row of the expected width leaves it."""
         columns, progress, dumps = self.columns, self.progress, orjson.dumps
         width, number, largest_plain = len(columns), progress.row, self._largest_plain
         for row in rows:
@@ -167,7 +171,7 @@ class RowEncoder:
         return record
 
     def _checked(self, row: list[str], encoded: bytes) -> bytes:
-        """The row, or its replacement if it is too large or has a NUL."""
+        """Returns the row, or its replacement if it is too large or has a NUL."""
         if any("\0" in cell for cell in row):
             return self._bad(row, "holds a NUL character")
         limit = self.options.max_cell_bytes

@@ -1,4 +1,4 @@
-"""Reads XLSX workbooks: a child process looks into the file, and this one takes its rows."""
+"""Reads XLSX workbooks: a child process opens the file, and this one receives its rows."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ class SpreadsheetReader:
             options,
             progress,
             self.problems,
-            # Not a method: the child must end with this object, not with a cycle's collection.
+            # Not a method: the child must end with this object, not with the garbage collection of
+            # a cycle.
             lambda: progress.row + header_row,
-            has_nul=True,  # unknown before all rows were read
+            has_nul=True,  # unknown until all rows are read
         )
         if not self._child.has_rows():
             notes.append(NO_ROWS)
@@ -99,13 +100,14 @@ class SpreadsheetReader:
             child.stop()
 
     def _full_rows(self, child: Child) -> Iterator[list[str]]:
-        """The child leaves the empty end of a row away; in a grid nothing is missing there."""
+        """Fills up rows: the child leaves out the empty end of a row; in a grid nothing is missing
+        there."""
         width = len(self.detected.columns)
         for row in child.rows():
             yield row if len(row) >= width else row + [""] * (width - len(row))
 
     def _waiting_child(self) -> Child:
-        """The child that read the header, or a new one that is past it."""
+        """Returns the child that read the header, or a new one that is past it."""
         child, self._child = self._child, None
         if child is None:
             child = Child(self._path, self._options)
@@ -144,7 +146,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._complaints,
             env=child_environment(RUST_BACKTRACE="0"),
-            # Ctrl-C is for this process to act on; it would kill the child first.
+            # Ctrl-C is for this process to handle; it would kill the child first.
             start_new_session=True,
         )
         self._pipe: IO[bytes] = self._process.stdout  # type: ignore[assignment]
@@ -169,17 +171,17 @@ class Child:
                 return
 
     def has_rows(self) -> bool:
-        """Whether a row follows; looks no further than the frame at hand needs."""
+        """Whether a row follows; reads no further than needed."""
         return bool(self.first_rows(1))
 
     def first_rows(self, count: int) -> list[list[str]]:
-        """The next rows; they stay where they are."""
+        """Returns the next rows without consuming them."""
         rows = list(itertools.islice(self.rows(), count))
         self._frame = itertools.chain(rows, self._frame)
         return rows
 
     def skip_to(self, number: int) -> list[str] | None:
-        """The row of this number among those left, past which it moves; 0 leaves all."""
+        """Moves past the row of this number among those left and returns it; 0 leaves all."""
         row = None
         for _ in range(number):
             row = next(self.rows(), None)
@@ -232,7 +234,7 @@ def _too_wide(path: Path, options: TableOptions) -> InputError:
 
 
 def _furthest_cell(path: Path, options: TableOptions) -> str | None:
-    """None if a second child cannot find it in time either."""
+    """Returns the furthest cell; None if a second child cannot find it in time either."""
     child = Child(path, options, task="furthest")
     try:
         cell: str | None = child.receive()["furthest"]

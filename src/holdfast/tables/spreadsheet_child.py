@@ -1,9 +1,8 @@
-"""The child process that reads a workbook, and may die of it.
+"""The child process that reads a workbook, and may die from it.
 
-One far cell makes the parser ask for more memory than there is, which ends the process
-without an exception. So everything that looks into a workbook runs here, under limits, as a
-script of its own that imports nothing of Holdfast, and writes length-prefixed JSON to its
-standard output:
+One far cell makes the parser ask for more memory than there is, which ends the process without an
+exception. So everything that opens a workbook runs here, under limits, as a script of its own that
+imports nothing of Holdfast, and writes length-prefixed JSON to its standard output:
 
 for the task "rows": {"sheet", "notes"}, then {"rows"} as often as needed, then {"problems"};
 for the task "furthest": {"furthest"};
@@ -40,17 +39,17 @@ FRAME_ROWS = 500
 FRAME_CHARACTERS = 500_000
 BLOCK_BYTES = 1 << 20
 #: A sheet is read at 15 to 20 MB of XML per second; a slow machine gets a quarter of that. So the
-#: time grows with what is there to be read, and a small file has a few seconds, whatever is in it.
+#: time grows with what there is to read, and a small file has a few seconds, whatever is in it.
 CPU_SECONDS = 10
 BYTES_PER_CPU_SECOND = 4_000_000
 #: Python, its modules and the parser take about half of this before anything is read.
 LEAST_MEMORY_BYTES = 200_000_000
-#: What this process writes to a file is its complaints.
+#: Limits what this process may write to a file: its error messages.
 COMPLAINT_BYTES = 1 << 20
-#: A cell with an error value and its formula lies within this many bytes.
+#: A cell with an error value and its formula fits into this many bytes.
 OVERLAP_BYTES = 1 << 14
 
-#: Sheets shrink 5 to 20 times when zipped; what shrinks more than this was made to explode.
+#: Sheets shrink 5 to 20 times when zipped; anything that shrinks more was made to explode.
 MAX_RATIO = 150
 RATIO_FREE_BYTES = 10_000_000
 #: A workbook has a part per sheet, drawing and comment.
@@ -62,7 +61,7 @@ ERROR_CELLS = "error cells (such as #N/A), read as their text"
 SAVE_AS_CSV = "Save the sheet as CSV and give that."
 
 # None of these looks past the next "<" for the end of a tag, nor past the next cell for the end of
-# a cell: whatever is missing, each byte is looked at a fixed number of times.
+# a cell: whatever is missing, each byte is examined a fixed number of times.
 _CELL = re.compile(rb'<(?:\w+:)?c\s[^<>]*?\br="([A-Z]{1,3})(\d{1,7})"')
 _ERROR_CELL = re.compile(
     rb'<(?:\w+:)?c\s(?=[^<>]*?\bt="e")([^<>]*)(?<!/)>'
@@ -76,7 +75,7 @@ _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationshi
 
 
 class Refusal(Exception):
-    """The workbook cannot be read; the parent shows the reason."""
+    """Raised if the workbook cannot be read; the parent shows the reason."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -97,7 +96,7 @@ def limit_self(memory_bytes: int) -> None:
 
 
 def set_limit(kind: int, soft: int, hard: int) -> None:
-    """A limit that the system has set already may be lower, and is not raised."""
+    """Sets a limit; one that the system has set already may be lower, and is not raised."""
     _, ceiling = resource.getrlimit(kind)
     if ceiling != resource.RLIM_INFINITY:
         hard = min(hard, ceiling)
@@ -105,7 +104,7 @@ def set_limit(kind: int, soft: int, hard: int) -> None:
 
 
 def allow_time(unpacked_bytes: int) -> None:
-    """More time for more to read, now that the archive says how much that is."""
+    """Allows more time for more to read, once the archive says how much that is."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     seconds = CPU_SECONDS + unpacked_bytes // BYTES_PER_CPU_SECOND
     resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard), hard))
@@ -132,8 +131,9 @@ def serve(request: dict[str, Any], out: BinaryIO) -> None:
 
 
 def check_archive(path: str, max_bytes: int) -> int:
-    """How much a workbook unpacks to. Refuses what is not one, and what would unpack to far more
-    than a sheet can be."""
+    """Returns how much a workbook unpacks to.
+
+    Refuses what is not one, and what would unpack to far more than a sheet can contain."""
     with zipfile.ZipFile(path) as archive:
         parts = archive.infolist()
     if not any(is_workbook_part(part.filename) for part in parts):
@@ -165,7 +165,7 @@ def bomb(path: str, what: str) -> Refusal:
 
 
 def find_furthest(request: dict[str, Any], out: BinaryIO) -> None:
-    """Sends the corner that the cells of the sheets reach: what an error about memory names."""
+    """Sends the corner that the cells of the sheets reach, for an error about memory."""
     column, row = b"", 0
     with zipfile.ZipFile(request["path"]) as archive:
         for name in archive.namelist():
@@ -179,7 +179,7 @@ def find_furthest(request: dict[str, Any], out: BinaryIO) -> None:
 
 
 def overlapping_blocks(archive: zipfile.ZipFile, name: str, overlap: int) -> Iterator[bytes]:
-    """A part's bytes; each block begins with the end of the one before it."""
+    """Yields a part's bytes; each block begins with the end of the one before it."""
     tail = b""
     with archive.open(name) as part:
         while block := part.read(BLOCK_BYTES):
@@ -207,14 +207,14 @@ def listed(names: list[str]) -> str:
 
 
 class Findings:
-    """What the sheet's XML says and the parser does not: formulas, and error values."""
+    """What the sheet's XML shows and the parser does not: formulas, and error values."""
 
     def __init__(self) -> None:
         self.formulas = False
         self.errors: dict[int, dict[int, str]] = {}
 
     def scan(self, path: str, sheet: str) -> None:
-        """Reads the parts through once, which also proves that their declared sizes hold."""
+        """Reads the parts through once, which also proves that their declared sizes are true."""
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
             member = sheet_member(archive, sheet)
@@ -240,7 +240,7 @@ class Findings:
 
 
 def sheet_member(archive: zipfile.ZipFile, sheet: str) -> str:
-    """The name within the zip of a sheet's part; empty if it is unknown."""
+    """Returns the name within the zip of a sheet's part; empty if it is unknown."""
     try:
         workbook = ElementTree.fromstring(archive.read("xl/workbook.xml"))
         relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
@@ -297,7 +297,7 @@ def rows(
 
 
 def cut(cells: list[str], characters: int) -> list[str]:
-    """The row; one that is too large is cut just above the limit."""
+    """Returns the row; one that is too large is cut just above the limit."""
     if sum(map(len, cells)) < characters:
         return cells
     shortened = []
@@ -325,12 +325,12 @@ def number_text(value: float, problems: Counter[str]) -> str:
     if abs(value) < 1e15:
         return str(int(value))
     problems[LONG_NUMBERS] += 1
-    # The shortest digits that name the number, then zeros: int() would invent the others.
+    # The shortest digits that identify the number, then zeros: int() would invent the others.
     return f"{Decimal(repr(value)):f}" if abs(value) < 1e21 else repr(value)
 
 
 def duration_text(value: datetime.timedelta) -> str:
-    """Hours, minutes and seconds, as a workbook shows a duration: 27:30:00."""
+    """Formats hours, minutes and seconds as a workbook shows a duration: 27:30:00."""
     sign = "-" if value < datetime.timedelta(0) else ""
     seconds = round(abs(value).total_seconds())
     return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
@@ -373,7 +373,7 @@ def main() -> None:
         detail = str(error)[:200]
         send(out, {"error": f"The workbook is damaged: {detail}.", "hint": damaged})
     except BrokenPipeError:
-        # The parent wants no more; leave without flushing into the closed pipe again.
+        # The parent wants no more: leave without flushing into the closed pipe again.
         os._exit(0)
 
 

@@ -1,9 +1,9 @@
-"""Threads in which tables are read. They are separate from the process's other threads, so
-that slow files do not delay logins. Previews and intakes have separate threads too: a preview waits
-only for other previews, an intake only for other intakes.
+"""Threads in which tables are read. They are separate from the process's other threads, so that
+slow files do not delay logins. Previews and intakes have separate threads too: a preview waits only
+for other previews, an intake only for other intakes.
 
-Their number also limits how many files a worker reads at once, as each may be a workbook with
-memory of its own.
+Their number also limits how many files a worker reads at once, as each may be a workbook that needs
+much memory.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 
 async def look(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Opens a file for a person who waits for its contents."""
+    """Opens a file for a person who is waiting for its contents."""
     return await _run(_LOOKS, function, *args, **kwargs)
 
 
 async def take_in(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """One step of taking a file's rows in."""
+    """Runs one step of reading in a file's rows."""
     return await _run(_INTAKES, function, *args, **kwargs)
 
 

@@ -15,7 +15,7 @@ NO_HEADER = 0
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What a person may say about a file, where None means: detect it; and the limits."""
+    """What a person may say about a file (None: detect it), and the limits."""
 
     encoding: str | None = None
     delimiter: str | None = None
@@ -33,8 +33,8 @@ class TableOptions:
     max_unpacked_bytes: int = 100_000_000_000
     max_bad_rows: int = setting(
         1_000,
-        "Most rows of one file that cannot be read. Each becomes an ERROR item; one more stops the"
-        " file.",
+        "Maximum number of rows of one file that cannot be read. Each becomes an ERROR item; one"
+        " more stops the file.",
         0,
         10**12,
     )
@@ -46,8 +46,8 @@ class HeaderReason(StrEnum):
     """Why a row is, or is not, taken as the header."""
 
     GIVEN = "given"
-    FOUND = "found"  # the rows below it show it
-    ASSUMED = "assumed"  # nothing speaks for or against it
+    FOUND = "found"  # the rows below show it
+    ASSUMED = "assumed"  # no evidence for or against it
     KEYS = "keys"  # each JSON line names its own fields
 
 
@@ -70,9 +70,8 @@ class Detected:
 class TableBatch:
     """Rows `first_row` up to, not including, `next_row`, each as the JSON text of a record.
 
-    `next_row` is the cursor to store, with `bad_rows`, the unreadable ones up to there. `end`
-    says that nothing follows; the last batch may be empty.
-    """
+    `next_row` is the cursor to store, with `bad_rows`, the unreadable ones up to there. `end` says
+    that nothing follows; the last batch may be empty."""
 
     inputs: list[str]
     first_row: int
@@ -84,7 +83,7 @@ class TableBatch:
 
 @dataclass(slots=True)
 class Progress:
-    """How many rows were read so far; what the reader of raw bytes measures itself by."""
+    """How many rows were read so far; the reader of raw bytes measures itself by it."""
 
     row: int = 0
     blank: int = 0

@@ -24,7 +24,7 @@ from xlsxwriter.exceptions import XlsxFileError
 
 from holdfast.errors import UserError
 
-#: How the name of a folder begins in which a file is written until it is whole.
+#: Prefix of the folders in which files are written until they are complete.
 UNFINISHED = ".holdfast-export-"
 FORMATS = ("csv", "xlsx", "jsonl", "json")
 _SUFFIXES = {
@@ -36,12 +36,13 @@ _SUFFIXES = {
 }
 
 #: What a spreadsheet takes for the beginning of a formula, in ASCII and in full-width forms. At the
-#: beginning of the file, a byte order mark is taken away before the cell is read.
+#: beginning of the file, a byte order mark is removed before the cell is read.
 FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠\ufeff")
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?\Z", re.ASCII)
 #: Where a cell begins for a program that separates cells by semicolons or tabs. It does not see the
 #: quotation marks of a cell that follows a comma, so quoting would not help; line breaks count too.
-#: One expression for each: with a plain character first, they are found many times as fast.
+#: There is one expression for each: with a plain character first, they are found many times as
+#: fast.
 _SEMICOLON_CELL = re.compile(r';"*[=+\-@＝＋－＠]')
 _TAB_CELL = re.compile(r'\t"*[=+\-@＝＋－＠]')
 _RETURN_CELL = re.compile(r'\r"*[=+\-@＝＋－＠]')
@@ -59,7 +60,7 @@ EXACT_INTEGERS = 10**15
 
 
 class TableWriter(Protocol):
-    """Takes rows in order. `notes` says what the format could not hold, in sentences."""
+    """Takes rows in order. `notes` says what the format could not represent, in sentences."""
 
     @property
     def notes(self) -> list[str]: ...
@@ -69,11 +70,11 @@ class TableWriter(Protocol):
     def close(self) -> None: ...
 
     def abandon(self) -> None:
-        """Lets go of what is open; the file is not wanted any more."""
+        """Closes what is open; the file is no longer wanted."""
 
 
 def format_of(path: Path, explicit: str | None) -> str:
-    """The format that was asked for, or the one that the file's name ends in."""
+    """Returns the requested format, or the one that the file's name ends in."""
     if explicit is not None:
         if explicit not in FORMATS:
             raise UserError(
@@ -91,7 +92,8 @@ def format_of(path: Path, explicit: str | None) -> str:
 
 @contextmanager
 def open_writer(path: Path, format: str, columns: Sequence[str]) -> Iterator[TableWriter]:
-    """A writer whose file takes its place under `path` only when everything was written."""
+    """Provides a writer whose file takes its place under `path` only when everything was
+    written."""
     make_writer = _WRITERS[format_of(path, format)]
     with whole_file(path) as unfinished:
         with _failures_named(path.name):
@@ -106,7 +108,7 @@ def open_writer(path: Path, format: str, columns: Sequence[str]) -> Iterator[Tab
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Where to write a file that takes its place under `path` only when it is whole."""
+    """Provides a path for a file that takes its place under `path` only when it is complete."""
     if path.is_dir():
         raise UserError(f"{path} is a folder.", "Give the name of a file inside it.")
     with _failures_named(path.name):
@@ -138,7 +140,7 @@ def _to_disk(path: Path) -> None:
 
 
 class CsvWriter:
-    """RFC 4180 in UTF-8 without a byte order mark."""
+    """Writes RFC 4180 in UTF-8 without a byte order mark."""
 
     notes: list[str]
 
@@ -146,7 +148,7 @@ class CsvWriter:
         self.notes = []
         self._name = path.name
         self._columns = tuple(columns)
-        # A lone surrogate cannot be encoded; it must not cost the whole export.
+        # A lone surrogate cannot be encoded; it must not fail the whole export.
         self._file = path.open("w", encoding="utf-8", errors="backslashreplace", newline="")
         self._file.write(_csv_text([[csv_cell(column) for column in columns]]))
 
@@ -174,21 +176,22 @@ class CsvWriter:
 
 
 class _Lines(list[str]):
-    """What the csv module writes its lines to; faster than a file in memory."""
+    """Receives the lines of the csv module; faster than a file in memory."""
 
     write = list.append
 
 
 def _csv_text(rows: Iterable[Sequence[Any]]) -> str:
     lines = _Lines()
-    # Only with both characters in the line's end are cells that hold either one quoted.
+    # Cells that contain either one are only quoted if both characters are in the line's end.
     csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return "".join(lines)
 
 
 def _has_cell_within(text: str, lines: int) -> bool:
-    """Whether a cell of these lines may hold a formula. Looked for in all lines at once: few have
-    one, and looking into each cell takes longer."""
+    """Whether a cell of these lines may contain a formula.
+
+    All lines are searched at once: few have one, and looking into each cell takes longer."""
     return bool(
         _SEMICOLON_CELL.search(text)
         or _TAB_CELL.search(text)
@@ -198,8 +201,8 @@ def _has_cell_within(text: str, lines: int) -> bool:
 
 
 def csv_cell(value: Any) -> str | int | float:
-    """The value as a CSV cell in which no spreadsheet finds a formula, whether it separates cells
-    by commas, semicolons or tabs."""
+    """Returns the value as a CSV cell in which no spreadsheet finds a formula, whether it separates
+    cells by commas, semicolons or tabs."""
     if type(value) is int or type(value) is float:
         return value
     text = _FORMULA_WITHIN.sub(r"\1'", plain_text(value))
@@ -223,7 +226,7 @@ def plain_text(value: Any) -> str:
 
 
 class XlsxWriter:
-    """One row in memory at a time; a new sheet when one is full."""
+    """Writes XLSX with one row in memory at a time, and a new sheet when one is full."""
 
     def __init__(
         self, path: Path, columns: Sequence[str], rows_per_sheet: int = ROWS_PER_SHEET
@@ -307,7 +310,8 @@ class XlsxWriter:
 
 
 class _AllDigits(float):
-    """The library formats numbers with 16 digits; some need 17 to be read as the same."""
+    """Formats numbers with up to 17 digits; the library uses 16, and some need 17 to be read as the
+    same."""
 
     def __format__(self, _: str) -> str:
         return float.__repr__(self)
@@ -324,7 +328,7 @@ def _utf16_length(text: str) -> int:
 
 
 class JsonLinesWriter:
-    """One object per line, with the values as they are; or, with `array`, as one JSON array."""
+    """Writes one object per line, with the values as they are; or, with `array`, one JSON array."""
 
     notes: list[str]
 

@@ -47,14 +47,14 @@ VIEWS = (
     gates, dead_letters, deletion, ingestion, schedules, audit, settings_page, account,
     second_factor,
 )  # fmt: skip
-#: Paths that respond as an API, to people too; extensions add theirs.
+#: Paths that respond as an API, to people too; extensions add their own.
 _API_PREFIXES = ("/api/", "/healthz", "/readyz", "/metrics")
 
 _Handler = Callable[[Request, Any], Awaitable[Response]]
 
 
 class _RevalidatedFiles(StaticFiles):
-    """Browsers check whether a file changed before they use their copy."""
+    """Static files for which browsers check whether they changed before they use their copy."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -84,7 +84,7 @@ def add_pages(app: FastAPI, packs: Sequence[PagePack] = ()) -> None:
 
 
 def _as_page(api_handler: Any, api_prefixes: tuple[str, ...]) -> _Handler:
-    """Shows an error as a page where a person sees it, else as the API does."""
+    """Shows an error as a page if a person sees it, otherwise as the API does."""
 
     async def handle(request: Request, error: Exception) -> Response:
         response: Response = await api_handler(request, error)
@@ -124,7 +124,7 @@ async def _problem(request: Request, status: int, error: Exception) -> Response:
 
 
 def _message(status: int, error: Exception) -> tuple[int, str, str | None]:
-    """The status, what is wrong, and what to do about it."""
+    """Returns the status, what is wrong, and what to do about it."""
     if isinstance(error, NotThere):  # its hint names an API route; the page links to the list
         return status_of(error), error.message, None
     if isinstance(error, UserError):
@@ -137,7 +137,7 @@ def _message(status: int, error: Exception) -> tuple[int, str, str | None]:
 
 
 def _section(request: Request) -> Entry:
-    """The navigation entry that the address belongs to, else Jobs."""
+    """Returns the navigation entry that the address belongs to, otherwise Jobs."""
     entries = site_of(request).entries
     path = f"{request.url.path}/"
     within = [entry for entry in entries if entry.path != "/" and path.startswith(f"{entry.path}/")]

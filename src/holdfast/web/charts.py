@@ -1,4 +1,4 @@
-"""Data of the charts: columns of numbers, the first of them Unix times."""
+"""Prepares the data of the charts: columns of numbers, the first of them Unix times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_GATES = 6
 
 
 async def job_charts(parts: Parts, job_id: int) -> dict[str, Any]:
-    """Items per second, and the values that the controllers set."""
+    """Returns items per second, and the values that the controllers set."""
     samples = await parts.console.samples.of_job(job_id)
     rate: list[list[float]] = [[], [], []]
     for before, after in pairwise(samples):
@@ -32,7 +32,7 @@ async def job_charts(parts: Parts, job_id: int) -> dict[str, Any]:
 
 
 def _steps(decisions: Iterable[dict[str, Any]]) -> list[list[Any]]:
-    """The value of each controller whenever one of them changes."""
+    """Returns the value of each controller whenever one of them changes."""
     known: dict[str, float] = {}
     columns: list[list[Any]] = [[], [], []]
     for decision in decisions:
@@ -46,7 +46,7 @@ def _steps(decisions: Iterable[dict[str, Any]]) -> list[list[Any]]:
 
 
 async def pace_charts(parts: Parts, job: Job, gates: Sequence[str]) -> dict[str, Any]:
-    """The rows of an ingest batch, and how many requests were in flight at each gate."""
+    """Returns the rows of an ingest batch, and how many requests were in flight at each gate."""
     decisions = await parts.console.jobs.decisions(job.id, _PACE_DECISIONS)
     decisions.reverse()
     ends = [at for at in (job.discovered_at, job.finished_at, job.updated_at) if at is not None]
@@ -59,8 +59,9 @@ async def pace_charts(parts: Parts, job: Job, gates: Sequence[str]) -> dict[str,
 
 
 def _line(decisions: Iterable[dict[str, Any]], what: str, until: float) -> list[list[float]]:
-    """The values of one controller, before its first decision and after each, to the end. Several
-    workers may have one each: the line then shows whichever changed."""
+    """Returns the values of one controller, before its first decision and after each, to the end.
+
+    If several workers have one each, the line shows whichever changed."""
     times: list[float] = []
     values: list[float] = []
     for decision in decisions:
@@ -78,7 +79,7 @@ def _line(decisions: Iterable[dict[str, Any]], what: str, until: float) -> list[
 
 
 async def all_charts(parts: Parts, scope: str | None, seconds: float) -> dict[str, Any]:
-    """Throughput and backlog of all jobs in scope."""
+    """Returns throughput and backlog of all jobs in scope."""
     width, steps = await parts.console.samples.of_jobs(scope, seconds)
     return {
         "throughput": [
@@ -91,7 +92,7 @@ async def all_charts(parts: Parts, scope: str | None, seconds: float) -> dict[st
 
 
 def by_category(codes: dict[str, int]) -> list[tuple[str, int]]:
-    """Most frequent first."""
+    """Groups errors by category, the most frequent first."""
     totals: dict[str, int] = defaultdict(int)
     for code, count in codes.items():
         totals[str(error_code(code).category)] += count

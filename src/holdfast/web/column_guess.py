@@ -1,4 +1,4 @@
-"""Guesses what a file's columns hold, and which of a pipeline's fields each one is."""
+"""Guesses what a file's columns contain, and which of a pipeline's fields each one is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Guess:
 
 
 def guesses(columns: Sequence[str], rows: Sequence[dict[str, Any]], inputs: Inputs) -> list[Guess]:
-    """Each field goes to one column at most: of its name, of an alias, or of the same letters."""
+    """Assigns each field to one column at most: of its name, of an alias, or of the same
+    letters."""
     fields = {name: name for name in columns if name in inputs} | column_mapping(columns, inputs)
     columns_guessed = []
     for column in columns:

@@ -87,7 +87,7 @@ class Visit:
         return csrf_token(self.parts, self.person.session) if self.person.session else ""
 
     async def page(self, template: str, **context: Any) -> Response:
-        """A complete page with the navigation."""
+        """Returns a complete page with the navigation."""
         note = read_note(self.request)
         entries = list(site_of(self.request).entries)
         if not await self.parts.flags.is_on(Flag.PENDING):
@@ -98,13 +98,13 @@ class Visit:
         return response
 
     def part(self, template: str, **context: Any) -> Response:
-        """A part of a page, for htmx."""
+        """Returns a part of a page, for htmx."""
         everywhere = {"visit": self, "person": self.person, "csrf": self.csrf}
         text = site_of(self.request).render(template, everywhere | context)
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
     async def dialog(self, template: str, **context: Any) -> Response:
-        """A dialog, or a page of its own for browsers without scripts."""
+        """Returns a dialog, or a separate page for browsers without scripts."""
         if self.is_partial:
             return self.part(template, **context)
         return await self.page("dialog_page.html", dialog=template, **context)
@@ -149,7 +149,7 @@ def read_note(request: Request) -> Note | None:
 
 
 async def visitor(request: Request) -> Visit:
-    """Every logged-in user."""
+    """Returns a visit of any logged-in user."""
     person = await find_person(request)
     if person is None:
         raise NotAllowed("log in first", "Your session may have expired.", log_in=True)
@@ -157,7 +157,7 @@ async def visitor(request: Request) -> Visit:
 
 
 def login_path(request: Request) -> str:
-    """The login page, which afterwards returns to the page that the person was on."""
+    """Returns the login page, which afterwards returns to the page that the person was on."""
     shown = request.headers.get("HX-Current-URL") if is_partial(request) else None
     if shown is not None:
         address = urlsplit(shown)
@@ -170,7 +170,7 @@ def login_path(request: Request) -> str:
 
 
 def _page_above(request: Request) -> str:
-    """The page that an action belongs to: /jobs/7 of /jobs/7/pause."""
+    """Returns the page that an action belongs to: /jobs/7 of /jobs/7/pause."""
     path = request.url.path
     while path:
         path = path.rpartition("/")[0]

@@ -55,7 +55,7 @@ async def drop(letter_id: Id, visit: OperatorPost) -> Response:
 
 
 def _indented(payload: str | None) -> str | None:
-    """JSON is indented; anything else is shown as it is."""
+    """Indents JSON; anything else is shown as it is."""
     try:
         return pretty(orjson.loads(payload or ""))
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Deleting on the pages: each asks first, and what holds much wants its name typed."""
+"""Deletes on the pages: each deletion asks first, and a large one requires its name to be typed."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ async def index(visit: Visitor, after: str | None = None) -> Response:
 
 @router.get("/exports/{export_id}")
 async def show(export_id: Id, visit: Visitor) -> Response:
-    """The dialog polls this until the export is written."""
+    """Shows the export; the dialog polls this until it is written."""
     export = await api.show(export_id, visit.person, visit.parts)
     return await visit.dialog("dialogs/export_progress.html", here="jobs", export=export)
 

@@ -1,8 +1,8 @@
-"""The filter line of the grid: `status:ERROR code:TIMEOUT brand:acme`.
+"""Parses the filter line of the grid: `status:ERROR code:TIMEOUT brand:acme`.
 
 Words other than the filter's own name a column of the pipeline. A value with spaces is quoted:
-`brand:"acme inc"`. So is the name of a column that has spaces or that is also a word of the
-filter: `"status":sold`.
+`brand:"acme inc"`. So is the name of a column that has spaces or that is also a word of the filter:
+`"status":sold`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class GridFilter:
 
     @property
     def value_words(self) -> list[str]:
-        """As the API takes them."""
+        """The searched values as the API accepts them."""
         return [f"{column_word(value.column)}:{value.pattern}" for value in self.values]
 
     def with_status(self, status: str) -> str:
-        """The line with this status instead of its own; without a status if empty."""
+        """Returns the line with this status instead of its own; without a status if empty."""
         others = [word for word in _words(self.text) if not word.lower().startswith("status:")]
         return " ".join([*([f"status:{status}"] if status else []), *others])
 
@@ -60,7 +60,7 @@ NO_FILTER = GridFilter("", ItemFilter())
 
 
 def parse_filter(text: str, columns: Columns | None = None) -> GridFilter:
-    """Without `columns`, words cannot name columns."""
+    """Parses the line; without `columns`, words cannot name columns."""
     filter, row, values = ItemFilter(), None, []
     for word in _words(text):
         column = _column(word)
@@ -86,13 +86,13 @@ def _words(text: str) -> list[str]:
 
 
 def column_word(name: str) -> str:
-    """The name of a column as written in the filter."""
+    """Returns the name of a column as written in the filter."""
     plain = name.lower() not in _OWN_WORDS and not re.search(r'[\s":]', name)
     return name if plain else f'"{name}"'
 
 
 def _column(word: str) -> tuple[str, str] | None:
-    """The column that a word names, and the pattern of its value."""
+    """Returns the column that a word names, and the pattern of its value."""
     pair = column_and_pattern(word)
     if pair is None or (not word.startswith('"') and pair[0].lower() in _OWN_WORDS):
         return None

@@ -15,7 +15,7 @@ _SIZES = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def number(value: float | int | None) -> str:
-    """1,234; a fraction below ten keeps one decimal."""
+    """Formats a number as 1,234; a fraction below ten keeps one decimal."""
     if value is None:
         return "–"
     if isinstance(value, float) and not value.is_integer() and abs(value) < 10:
@@ -24,12 +24,13 @@ def number(value: float | int | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`3 min 20 s`."""
+    """Formats a duration as `3 min 20 s`."""
     return "–" if seconds is None or not math.isfinite(seconds) else duration_text(seconds)
 
 
 def instant(value: datetime | None) -> Markup | str:
-    """A script shows it in the reader's time zone; UTC remains in the tooltip."""
+    """Formats an instant; a script shows it in the reader's time zone, and UTC remains in the
+    tooltip."""
     if value is None:
         return "–"
     utc = value.astimezone(UTC)
@@ -52,22 +53,22 @@ def size(count: int | None) -> str:
 
 
 def word(value: Any) -> str:
-    """A state or status in a sentence: NOT_FOUND becomes `not found`."""
+    """Writes a state or status for use in a sentence: NOT_FOUND becomes `not found`."""
     return str(value).lower().replace("_", " ")
 
 
 def sentence(text: str) -> str:
-    """An error in its own words, as a sentence."""
+    """Writes an error in its own words, as a sentence."""
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def share(part: float, whole: float) -> str:
-    """The width of a part of a bar, in percent."""
+    """Returns the width of a part of a bar, in percent."""
     return f"{100 * part / whole:.3f}" if whole else "0"
 
 
 def cell(value: Any) -> str:
-    """A result's value in one line, as in an export."""
+    """Returns a result's value in one line, as in an export."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -91,7 +92,7 @@ def is_figure(value: Any) -> bool:
 
 
 def pretty(value: Any) -> Markup:
-    """Indented JSON."""
+    """Formats a value as indented JSON."""
     return escape(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 

@@ -19,7 +19,7 @@ _LARGEST = 10**12
 
 
 async def user_post(visit: Visitor) -> Visit:
-    """A form that every user may post, to change their own things."""
+    """Accepts a form that every user may post, to change their own things."""
     form_token = (await fields(visit.request)).get("csrf", "")
     check_csrf(visit.parts, visit.person, visit.request.headers.get(CSRF_HEADER) or form_token)
     return visit
@@ -29,7 +29,7 @@ UserPost = Annotated[Visit, Depends(user_post)]
 
 
 async def operator_post(visit: UserPost) -> Visit:
-    """A form for people who may change jobs."""
+    """Accepts a form from people who may change jobs."""
     visit.person.require_change()
     return visit
 
@@ -44,18 +44,18 @@ AdminPost = Annotated[Visit, Depends(admin_post)]
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """The fields of the posted form."""
+    """Returns the fields of the posted form."""
     form = await _form(request)
     return {name: value for name, value in form.items() if isinstance(value, str)}
 
 
 async def values_of(request: Request, name: str) -> list[str]:
-    """All values of one field of the posted form."""
+    """Returns all values of one field of the posted form."""
     return [value for value in (await _form(request)).getlist(name) if isinstance(value, str)]
 
 
 async def _form(request: Request) -> FormData:
-    """As in a URL, a NUL is refused: no database can store it."""
+    """Reads the form; as in a URL, a NUL is refused: no database can store it."""
     form = await request.form()
     await form.close()  # no form of ours has files
     if any("\0" in text for pair in form.multi_items() for text in pair if isinstance(text, str)):
@@ -68,7 +68,9 @@ def reason_in(form: dict[str, str]) -> str:
 
 
 def whole_number(text: str | None, largest: int = _LARGEST) -> int | None:
-    """None if the field is empty. Long texts are refused before Python would parse them."""
+    """Parses a number; returns None if the field is empty.
+
+    Long texts are refused before Python would parse them."""
     if not text:
         return None
     plain = text.isascii() and text.isdecimal() and len(text) < 16
@@ -78,7 +80,7 @@ def whole_number(text: str | None, largest: int = _LARGEST) -> int | None:
 
 
 def parse_options(text: str) -> Json:
-    """One NAME=VALUE per line; a value that is JSON is parsed."""
+    """Parses one NAME=VALUE per line; a value that is JSON is parsed."""
     options: Json = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, equals, value = line.partition("=")

@@ -27,17 +27,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class GridPage:
-    columns: list[str]  # all of the pipeline's
+    columns: list[str]  # all columns of the pipeline
     shown: list[str]
     rows: list[Row]
     next: str | None
-    searched: int | None = None  # number of rows, if values are searched for
+    searched: int | None = None  # how many rows were searched, in a search by value
 
 
 async def grid_page(
     visit: Visit, job: Job, filter: GridFilter, after: str | None, columns: list[str]
 ) -> GridPage:
-    """`columns` are those to show; all if empty. The first page is short, to appear quickly."""
+    """Returns a page of the grid.
+
+    `columns` are those to show; all if empty. The first page is short, to appear quickly."""
     parts, values = visit.parts, filter.values
     cursors = item_cursors(parts, "grid", visit.person.name, job, filter.items, values)
     position = cursors.read(after)

@@ -1,4 +1,4 @@
-"""Ingestion: places that files arrive at, and what came of the files."""
+"""Ingestion: places where files arrive, and what became of the files."""
 
 from __future__ import annotations
 

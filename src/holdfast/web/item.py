@@ -36,7 +36,7 @@ async def _page(
     draft: Mapping[str, str] = MappingProxyType({}),
     problem: Mapping[str, str | None] | None = None,
 ) -> Response:
-    """`draft` is a decision that was refused, and `problem` the reason."""
+    """Shows the item; `draft` is a decision that was refused, and `problem` the reason."""
     visit, job = visited.visit, visited.job
     item = await api.show(job, seq, visit.person, visit.parts)
     pipeline = visit.parts.pipelines.get(job.pipeline)

@@ -40,12 +40,12 @@ class JobVisit:
         return shown_reason(self.job, self.shape.why)
 
     def columns(self, name: str, value: str) -> Value:
-        """The column that a word of the filter names."""
+        """Returns the column that a word of the filter names."""
         pipeline = self.visit.parts.pipelines.get(self.job.pipeline)
         return value_named(name, value, self.job, searchable_columns(self.job, pipeline))
 
     async def head(self) -> dict[str, Any]:
-        """What every tab shows above itself."""
+        """Returns what every tab shows above itself."""
         groups = (await api.errors(self.job, self.visit.parts)).errors
         return {
             "job": self.shape,
@@ -79,7 +79,7 @@ async def results(
     columns: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006
     after: str | None = None,
 ) -> Response:
-    """The grid; further pages are returned as rows only."""
+    """Shows the grid; further pages are returned as rows only."""
     visit, job = visited.visit, visited.job
     filter = parse_filter(q, visited.columns)
     page = await grid_page(visit, job, filter, after, columns)
@@ -95,7 +95,7 @@ async def results(
 
 @router.get("/head")
 async def head(visited: VisitedJob) -> Response:
-    """The part above the tabs, which the page refreshes while the job runs."""
+    """Shows the part above the tabs, which the page refreshes while the job runs."""
     return visited.visit.part("parts/job_refresh.html", **await visited.head())
 
 
@@ -123,7 +123,7 @@ async def errors(visited: VisitedJob) -> Response:
 
 @router.get("/pace")
 async def pace(visited: VisitedJob) -> Response:
-    """What the controllers changed, and why."""
+    """Shows what the controllers changed, and why."""
     parts, job = visited.visit.parts, visited.job
     changes = await api.pace_changes(job, parts, limit=_PACE_CHANGES)
     gates = await parts.store.gates.of_job(job.id, MOST_GATES)

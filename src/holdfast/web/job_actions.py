@@ -1,4 +1,4 @@
-"""Actions on a job; those that cannot be undone show what they affect before."""
+"""Actions on a job; those that cannot be undone first show what they affect."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def _skip_rows(visited: JobVisit, rows: list[int], reason: str) -> Respons
 
 
 async def _permanent(visited: JobVisit, request: BulkRequest) -> int:
-    """About how many of the errors are permanent, and left unchanged by default."""
+    """Estimates how many of the errors are permanent, and left unchanged by default."""
     of_errors = request.kind == "reprocess" and ItemStatus.ERROR in request.items.statuses
     if not of_errors or request.values:
         return 0  # groups of errors do not know the values of columns

@@ -24,7 +24,7 @@ async def index(
     pipelines: Annotated[str, Query(max_length=1000)] = "",
     after: str | None = None,
 ) -> Response:
-    """Further pages are returned as rows only."""
+    """Lists jobs; further pages are returned as rows only."""
     page = await api.index(
         visit.person,
         visit.parts,

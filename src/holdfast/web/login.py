@@ -1,7 +1,7 @@
-"""Logging in with a name and a password or with a one-time link, and logging out.
+"""Logs people in with a name and a password or with a one-time link, and out.
 
-Opening a link only shows a button: mail scanners and chat previews open links too, and would use
-it up.
+Opening a link only shows a button: mail scanners and chat previews open links too, and would use it
+up.
 """
 
 from __future__ import annotations
@@ -117,6 +117,6 @@ def _link_form(token: str, request: Request, parts: Parts, expired: bool = False
 
 
 def _within(path: str) -> str:
-    """A path on this site; never another host, however it is spelled."""
+    """Returns a path on this site; never another host, however it is spelled."""
     inside = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if inside else "/"

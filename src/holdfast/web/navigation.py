@@ -1,4 +1,4 @@
-"""The entries of the navigation, and how an extension adds pages and routes of its own.
+"""The entries of the navigation, and how an extension adds its own pages and routes.
 
 An extension's `web` part is a PagePack:
 
@@ -10,8 +10,8 @@ An extension's `web` part is a PagePack:
     )
 
 It is served wherever the extension's pipeline is. Its templates are named `weather/...` and extend
-`layout.html`, which has a block `head` for a stylesheet of the pack. Its views take a `Visitor`
-and return `visit.page(...)`; its API routes take `PartsOf`.
+`layout.html`, which has a block `head` for a stylesheet of the pack. Its views take a `Visitor` and
+return `visit.page(...)`; its API routes take `PartsOf`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PagePack:
     api: APIRouter | None = None  # routes for programs
     machines: tuple[str, ...] = ()  # prefixes besides /api/ that respond as an API; each ends in /
     static: Path | None = None  # served under /static/NAME
-    streams: str = ""  # path of its own pages of streams, each at PATH/ID
+    streams: str = ""  # path of the pack's own pages of streams, each at PATH/ID
     item: str = ""  # template that the page of an item includes; it has `job`, `item`, `decision`
     uploads: tuple[str, ...] = ()  # paths of routes that take a file in a form, such as "/x/{id}/y"
     #: Background work, called every few seconds in every process that serves pages.
@@ -102,6 +102,6 @@ class PagePack:
 
 
 def rail(packs: Sequence[PagePack]) -> tuple[Entry, ...]:
-    """Pages of extensions come after those of the core, before Settings."""
+    """Returns the navigation; pages of extensions come after those of the core, before Settings."""
     added = [entry for pack in packs for entry in pack.entries]
     return (*ENTRIES[:-1], *added, ENTRIES[-1])

@@ -1,5 +1,5 @@
-"""A new job: preview a file, name its columns, try the first rows, then start; or one that is kept
-open for records."""
+"""Starts a new job: preview a file, name its columns, try the first rows, then start; or opens one
+that stays open for records."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ PipelineName = Annotated[str, Query(max_length=200)]
 
 @router.get("")
 async def choose(visit: Visitor, pipeline: PipelineName = "", into: Id | None = None) -> Response:
-    """Choose a pipeline, and a file unless it finds its own records; or only a file, for the
-    standing job `into`."""
+    """Lets the person choose a pipeline, and a file unless it finds its own records; or only a
+    file, for the standing job `into`."""
     visit.person.require_change()
     parts = visit.parts
     job = into and await _standing(visit, into)
@@ -69,7 +69,7 @@ async def preview_file(
     header_row: Annotated[str, Query(max_length=7)] = "",
     into: Id | None = None,
 ) -> Response:
-    """What was detected in a stored file, its first rows, and its columns to confirm."""
+    """Shows what was detected in a stored file, its first rows, and its columns to confirm."""
     visit.person.require_change()
     if into:
         pipeline = (await _standing(visit, into)).pipeline
@@ -106,7 +106,7 @@ async def preview_images(
     files: Annotated[str, Query(max_length=20_000, pattern=r"^[0-9]{1,15}(,[0-9]{1,15})*$")],
     pipeline: PipelineName = "",
 ) -> Response:
-    """Stored images, before a job is made of them."""
+    """Shows stored images, before a job is created from them."""
     visit.person.require_change()
     ids = [int(file_id) for file_id in files.split(",")]
     images = await visit.parts.library.images(ids, visit.person.scope)
@@ -202,7 +202,7 @@ def _choice(form: dict[str, str]) -> FileChoice:
 
 
 def _declared_options(form: dict[str, str]) -> dict[str, Any]:
-    """An empty field means that the option is not given."""
+    """Returns the declared options; an empty field means that the option is not given."""
     return {name: value for name, value in _with_prefix(form, _OPTION).items() if value != ""}
 
 

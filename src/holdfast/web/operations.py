@@ -24,7 +24,7 @@ async def index(visit: Visitor, after: str | None = None) -> Response:
 
 @router.get("/{operation_id}")
 async def show(operation_id: Id, visit: Visitor) -> Response:
-    """The page polls this until the operation has ended."""
+    """Shows the operation; the page polls this until it has ended."""
     operation = await api.show(operation_id, visit.person, visit.parts)
     if visit.is_partial:
         return visit.part("parts/operation.html", operation=operation)

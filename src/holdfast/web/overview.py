@@ -34,7 +34,7 @@ async def show(visit: Visitor, span: Span = "1h") -> Response:
 
 @router.get("/figures")
 async def figures(visit: Visitor) -> Response:
-    """The figures alone, which the page refreshes while it is open."""
+    """Shows the figures alone, which the page refreshes while it is open."""
     return visit.part("parts/overview_figures.html", **await _figures(visit))
 
 

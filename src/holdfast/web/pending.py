@@ -30,7 +30,7 @@ Word = Annotated[str, Query(max_length=200)]
 
 @dataclass(frozen=True, slots=True)
 class PendingFilter:
-    """What the page shows, as its address and its form carry it."""
+    """What the page shows, as its address and its form contain it."""
 
     statuses: str
     of: str
@@ -40,7 +40,7 @@ class PendingFilter:
     until: str
 
     def link(self, **changes: str) -> str:
-        """The address of the page with a part of the filter changed."""
+        """Returns the address of the page with a part of the filter changed."""
         words = {name: word for name, word in asdict(replace(self, **changes)).items() if word}
         return f"/pending?{urlencode(words)}"
 
@@ -79,7 +79,7 @@ async def index(
         "next": page.next,
         "count": page.pending_count,
         "filter": PendingFilter(statuses, owner, pipeline, job, since, until),
-        "names": sorted(shown.union(visit.parts.pipelines)),  # other servers have others
+        "names": sorted(shown.union(visit.parts.pipelines)),  # other servers may have more
     }
     if after is not None:
         return visit.part("parts/all_pending_rows.html", **context)
@@ -87,7 +87,7 @@ async def index(
 
 
 def _end_of(text: str) -> datetime:
-    """A day is meant as a whole."""
+    """Returns the end of a time; a day is meant as a whole."""
     instant = parse_instant(text)
     return instant + timedelta(days=1) if len(text) == _DAY_CHARACTERS else instant
 
@@ -107,7 +107,7 @@ async def skip_dialog(
 async def skip(visit: OperatorPost) -> Response:
     form = await fields(visit.request)
     chosen = _chosen(form.get("seqs", ""))
-    for job_id in chosen:  # all of them before any is changed
+    for job_id in chosen:  # checks all of them before any is changed
         await visit.parts.console.jobs.job(job_id, visit.person.scope)
     control, skipped = visit.parts.control(visit.person.name), 0
     for job_id, seqs in chosen.items():
@@ -118,7 +118,7 @@ async def skip(visit: OperatorPost) -> Response:
 
 
 def _chosen(text: str) -> dict[int, list[int]]:
-    """Rows by job, out of "12-1,12-5,13-1"."""
+    """Returns the rows by job, out of "12-1,12-5,13-1"."""
     chosen = defaultdict[int, list[int]](list)
     pairs = list(filter(None, text.split(",")))
     if len(pairs) > _MOST_CHOSEN:

@@ -1,4 +1,4 @@
-"""Why something is not running, for pages: with a link to what blocks it."""
+"""Explains why something is not running, for pages: with a link to what blocks it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class ShownReason:
 
 
 def shown_reason(job: Job, why: Why | None) -> ShownReason | None:
-    """None for a job that workers hold: it is running."""
+    """Returns the reason; None for a job that workers hold: it is running."""
     if why is None or why.kind == "leased by":
         return None
     link, label = _link(job, why)
-    text = "Nothing starts until somebody resumes it." if why.kind == "paused" else why.text
+    text = "Nothing starts until someone resumes it." if why.kind == "paused" else why.text
     return ShownReason(why.kind, text, why.until, link, label)
 
 
 def _link(job: Job, why: Why) -> tuple[str | None, str | None]:
-    """A path and its label."""
+    """Returns a path and its label."""
     job_path = f"/jobs/{job.id}"
     if why.kind == "gate closed until":
         name = why.text.partition(" ")[0].rstrip(":,")

@@ -1,4 +1,4 @@
-"""The visitor's second factor: set up, confirmed with a first code, removed with another."""
+"""The visitor's second factor: set up, confirmed with a first code, removed with another one."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ async def set_switch(visit: AdminPost) -> Response:
 
 @router.post("/users")
 async def add_user(visit: AdminPost) -> Response:
-    """A new user logs in with a one-time link, which is only shown once."""
+    """Adds a user, who logs in with a one-time link, which is only shown once."""
     require_session(visit.person, "create a login link")
     form = await fields(visit.request)
     name = form.get("name", "").strip()

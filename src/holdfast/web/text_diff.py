@@ -1,7 +1,7 @@
-"""What changed between the versions of a text, for a page that shows its history.
+"""Shows what changed between the versions of a text, for a page with its history.
 
-Lines are compared first, then the words of lines that changed. Texts come from places that nobody
-controls, so the work is counted: what would take too long is shown as replaced as a whole.
+Lines are compared first, then the words of lines that changed. The texts are not ours, so the work
+is counted: what would take too long is shown as replaced as a whole.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _Block = tuple[int, int, int, int]
 
 
 async def compare_versions(texts: Sequence[str]) -> list[list[Change] | None]:
-    """For each text after the first, the latest: what the one before it changed of it. None where
-    they are too long, or too many, to compare. In a thread, as comparing takes time."""
+    """Compares each text after the first with the one before.
+
+    The result is None if they are too long, or too many. It runs in a thread, because comparing
+    takes time."""
     return await asyncio.to_thread(_compare_all, texts)
 
 
@@ -40,7 +42,7 @@ def _compare_all(texts: Sequence[str]) -> list[list[Change] | None]:
 
 
 class _Steps:
-    """How much may still be done."""
+    """How many steps are left."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -81,7 +83,7 @@ def _changes(
 
 
 def _equal_blocks(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[_Block]:
-    """What both have, in order; the last one is empty, at their ends."""
+    """Returns the blocks that both have, in order; the last one is empty, at their ends."""
     steps.left -= len(old) + len(new)
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
@@ -100,8 +102,10 @@ def _equal_blocks(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list
 
 
 def _shortest_edit(old: Sequence[int], new: Sequence[int], steps: _Steps) -> list[_Block]:
-    """The greedy algorithm of E. W. Myers (1986): from both beginnings, how far 0, 1, 2 … edits
-    reach on each diagonal. Nothing in common where that takes more steps than are left."""
+    """Compares by the greedy algorithm of E.
+
+    W. Myers (1986): from both beginnings, how far 0, 1, 2 … edits reach on each diagonal. Returns
+    nothing in common if that takes more steps than are left."""
     reach, trace = {1: 0}, []
     for edits in range(len(old) + len(new) + 1):
         trace.append(reach.copy())

@@ -1,7 +1,7 @@
 -- name: enqueue
 -- All that one call adds, in one round trip.
 select fitting_jobs, standing_job
-from   enqueue_records(:pipeline, :owner, :topic, cast(cast(:inputs as text) as json),
+from   enqueue_records_1(:pipeline, :owner, :topic, cast(cast(:inputs as text) as json),
                        cast(:total as bigint), cast(:item_bytes as bigint),
                        cast(cast(:run_at as text) as timestamptz));
 
@@ -77,4 +77,4 @@ values (:job_id, :accepted, 0, 0, 0, 0, 0, 0, :known, (select clock_timestamp())
 
 -- name: notify_work
 -- Wakes workers when this transaction commits.
-select give_notice(:job_id);
+select give_notice_1(:job_id);

@@ -1,4 +1,4 @@
-"""Which offer is the product's price, and why: a choice that a person can follow."""
+"""Chooses which offer is the product's price, and says why in a way that a person can follow."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Status(StrEnum):
 
 
 class Tier(StrEnum):
-    """How a price was found, in the words of the trade."""
+    """How a price was found, in the terms of the trade."""
 
     SERP = "SERP"  # an offer of a trusted shop
     FALLBACK = "FALLBACK"  # an offer of another shop
@@ -93,7 +93,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
 
 
 def _left(wanted: Wanted, best: Score | None, scores: Sequence[Score], rules: Rules) -> Choice:
-    """To a person, if an offer is near."""
+    """Leaves the choice to a person, if an offer is near."""
     near = [each for each in scores if is_near(each, rules)]
     if not near:
         reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
@@ -108,7 +108,7 @@ def _left(wanted: Wanted, best: Score | None, scores: Sequence[Score], rules: Ru
 
 
 def _why_left(wanted: Wanted, best: Score, scores: Sequence[Score], rules: Rules) -> str:
-    """Which others may be meant; empty: none."""
+    """Returns which other offers may be meant; empty if none."""
     if is_unsure(wanted.product):
         return _UNSURE
     unclear = why_unclear(best, alike_offers(best, scores, rules), rules)
@@ -123,8 +123,10 @@ def _why_left(wanted: Wanted, best: Score, scores: Sequence[Score], rules: Rules
 
 
 def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
-    """If the row names the maker of an offer before its details, names in these that no offer has
-    are what people say of their homes and of what happened: SUV, punctured."""
+    """Returns what is compared.
+
+    If the row names the maker of an offer before its details, names in the details that no offer
+    has describe people's homes and what happened: SUV, punctured."""
     product = _with_makers_as_offered(product, offers)
     named = compact(f"{product.brand} {product.item_description}")
     makers = {compact(each.brand) for each in offers} - {compact(product.item_description), ""}
@@ -136,7 +138,7 @@ def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
 
 
 def _with_makers_as_offered(product: Product, offers: Sequence[Offer]) -> Product:
-    """Kid Kraft and Lazyboy as KidKraft and La-Z-Boy."""
+    """Writes makers as offers do: Kid Kraft and Lazyboy become KidKraft and La-Z-Boy."""
     makers = {compact(each.brand): each.brand for each in offers if each.brand}
     return replace(
         product,
@@ -147,7 +149,7 @@ def _with_makers_as_offered(product: Product, offers: Sequence[Offer]) -> Produc
 
 
 def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Score]:
-    """Each offer with the product, and with the other offers."""
+    """Compares each offer with the product, and with the other offers."""
     scores = [score(wanted, offer) for offer in _distinct(offers)]
     _accept_names_of_lines(scores)
     for each in scores:
@@ -161,7 +163,7 @@ def is_identified(each: Score, rules: Rules) -> bool:
 
 
 def baseline(product: Product, choice: Choice) -> Choice:
-    """What the list itself says, where no shop has an offer."""
+    """Returns the list's own price if no shop has an offer."""
     if choice.status is not Status.NONE or product.price_minor is None:
         return choice
     text = price_text(product.price_minor, product.currency)
@@ -177,7 +179,7 @@ def baseline(product: Product, choice: Choice) -> Choice:
 def _identified(
     wanted: Wanted, fitting: Sequence[Score], scores: Sequence[Score], rules: Rules
 ) -> Choice:
-    """Its number says which product it is."""
+    """Chooses an offer whose number says which product it is."""
     best, product = fitting[0], wanted.product
     is_asked = is_unsure(product) and not best.identity
     alike = alike_offers(best, scores, rules)
@@ -194,13 +196,13 @@ def _identified(
 
 
 def _likely(wanted: Wanted, best: Score, scores: list[Score], rules: Rules) -> Choice | None:
-    """Only its words speak for it. None: it is not likely enough."""
+    """Chooses an offer by its words alone; returns None if it is not likely enough."""
     best.value = sureness(evidence(wanted, best, scores, rules))
     scores.sort(key=lambda each: each is not best)
     if len(scores) < FEWEST and best.same_model == 1.0:
         is_sure = not has_other_sizes(best, alike_offers(best, scores, rules))
     elif len(scores) < FEWEST and _why_left(wanted, best, scores, rules):
-        # The weights were fitted to rows with many offers: of two, only the price chooses.
+        # The weights were fitted to rows with many offers: between two, only the price chooses.
         alike = alike_offers(best, scores, rules)
         is_sure = nearest_to_target(wanted.product, alike, rules) is best
     else:
@@ -228,8 +230,8 @@ def _accepted(rivals: Sequence[Score], scores: Sequence[Score], rules: Rules, no
 
 
 def _far_apart(chosen: Score, rivals: Sequence[Score], rules: Rules) -> str:
-    """Why two prices of one product leave it to a person: with a third, the odd one would be known
-    (see `_mark_bait`)."""
+    """Returns why two prices of one product leave the choice to a person: with a third, the odd one
+    would be known (see `_mark_bait`)."""
     same = [each for each in rivals if _has_same_number(each, chosen)]
     prices = sorted(each.offer.price_minor or 0 for each in same)
     if len(prices) != _FEWEST_FOR_ESTIMATE - 1 or prices[0] >= rules.bait * prices[-1]:
@@ -244,7 +246,7 @@ def _has_same_number(each: Score, other: Score) -> bool:
 
 
 def _estimated(rivals: Sequence[Score], scores: Sequence[Score]) -> Choice:
-    """Only shops that are not trusted have it."""
+    """Returns an estimate if only shops that are not trusted have it."""
     prices = [each.offer.price_minor or 0 for each in rivals]
     offer = rivals[0].offer
     if len(rivals) >= _FEWEST_FOR_ESTIMATE:
@@ -257,14 +259,14 @@ def _estimated(rivals: Sequence[Score], scores: Sequence[Score]) -> Choice:
 
 
 def _distinct(offers: Sequence[Offer]) -> list[Offer]:
-    """The same offer may come from several queries."""
+    """Removes repeated offers: the same one may come from several queries."""
     seen = {(o.source, o.url or o.title, o.price_minor): o for o in reversed(offers)}
     return list(reversed(seen.values()))
 
 
 def _accept_names_of_lines(scores: Sequence[Score]) -> None:
-    """A word that every offer of a maker has does not tell its variants apart: EGO Power+. Behind
-    a number it does: iPhone 15 Pro."""
+    """Accepts words that every offer of a maker has: they do not distinguish its variants (EGO
+    Power+). After a number they do: iPhone 15 Pro."""
     if not any(each.unnamed for each in scores):
         return
     makers: defaultdict[str, list[Score]] = defaultdict(list)
@@ -297,7 +299,7 @@ def _check_price(product: Product, each: Score, rules: Rules) -> None:
 
 
 def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
-    """An offer far below the others of the same product is not one to be had."""
+    """Marks offers far below the others of the same product: they are not real."""
     fitting = [
         each
         for each in scores
@@ -317,8 +319,8 @@ def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
 
 
 def _rank(each: Score, rules: Rules) -> tuple[bool, bool, bool, float, int, int, bool, int]:
-    """Offers of something like it first, those that could be accepted before the others, then by
-    score, what comes with them, what they say besides, trust, price."""
+    """Returns the sort key: offers of something like it first, those that could be accepted before
+    the others, then by score, what comes with them, what else they say, trust, price."""
     offer, extra = each.offer, 0 if each.identity else len(each.extra)
     price = offer.price_minor if offer.price_minor is not None else 2**62
     return (

@@ -1,4 +1,4 @@
-"""`holdfast catalog`: the local catalogue and the shops that are asked."""
+"""`holdfast catalog`: the local catalogue and the shops."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def load(
             for batch in rows:
                 await store.database.write("catalog_load", partial(_save, rows=batch))
             if replace and loaded.products:
-                # Last: jobs that run meanwhile, and a load that is killed, miss nothing.
+                # Last, so that jobs that run at the same time, and a load that is killed, miss
+                # nothing.
                 older = partial(loading.drop_older, source=name, before=began)
                 await store.database.write("catalog_drop", older)
             return bool((await store.fetch("catalog_finds_misspelt"))[0]["found"])
@@ -148,7 +149,7 @@ def shops(as_json: bool = JSON) -> None:
     rows = with_local(_fetched("catalog_providers"))
     for row in rows:
         row["settings"] = orjson.loads(row["settings"])
-        # They may have keys in them.
+        # They may contain keys.
         row["settings"]["headers"] = sorted(row["settings"].pop("headers", ()))
     if as_json:
         print_json(rows)

@@ -1,4 +1,5 @@
-"""Whether the likeliest offer is accepted: what it has, and how far the other offers are behind."""
+"""Decides whether the likeliest offer is accepted: by its evidence, and by how far the other offers
+are behind."""
 
 from __future__ import annotations
 
@@ -37,18 +38,18 @@ _FAR, _FARTHEST = 1.5, 2.0
 _NOT_STATED = -0.1
 _LIKELY = 0.3
 _LEAST_SHARED = 0.3
-#: A row that says so names several things.
+#: A row with these words names several things.
 _SEVERAL = frozenset(("various", "misc", "miscellaneous", "assorted", "several", "etc", "mixed"))
 
 
 def likeliest(scores: Sequence[Score]) -> Score | None:
-    """Of the offers that only their words speak for."""
+    """Returns the likeliest of the offers that only their words identify."""
     weighed = [each for each in scores if each.features and not each.vetoes and _is_like(each)]
     return min(weighed, key=_order, default=None)
 
 
 def _is_like(each: Score) -> bool:
-    """Whether enough of the row is in it that it could be accepted at all."""
+    """Whether it contains enough of the row to be accepted at all."""
     return each.shared >= _LEAST_SHARED or bool(each.brand or each.same_model)
 
 
@@ -64,14 +65,15 @@ def _order(each: Score) -> tuple[float, int, int, bool, int]:
 
 
 def sureness(evidence: Mapping[str, float]) -> float:
-    """How likely it is that accepting the offer is right."""
+    """Returns how likely it is that accepting the offer is right."""
     return likelihood(evidence, weights()["choice"])
 
 
 def evidence(
     wanted: Wanted, best: Score, scores: Sequence[Score], rules: Rules
 ) -> dict[str, float]:
-    """What is weighed of the likeliest offer besides what was weighed of all."""
+    """Returns the evidence about the likeliest offer that is weighed in addition to what is weighed
+    for all."""
     others = [
         each
         for each in scores
@@ -114,7 +116,7 @@ def _odds(value: float) -> float:
 def _company(
     wanted: Wanted, best: Score, scores: Sequence[Score], rules: Rules
 ) -> dict[str, float]:
-    """Why a person might have to choose."""
+    """Returns the reasons why a person might have to choose."""
     field = Field.of(wanted.wording.words, scores)
     alike = alike_offers(best, scores, rules)
     nearest = nearest_to_target(wanted.product, alike, rules) if len(alike) > 1 else None

@@ -17,7 +17,7 @@ _LIST = Path(__file__).with_name("demo_list.csv")
 
 
 def sample_list() -> str:
-    """Things as people list them, some of which the catalogue does not have."""
+    """Returns things as people list them, some of which the catalogue does not have."""
     return _LIST.read_text("utf-8")
 
 
@@ -37,7 +37,7 @@ def environment(url: str) -> dict[str, str]:
 
 
 async def fill(sample: Sample) -> None:
-    """One catalogue and one list, made once."""
+    """Adds one catalogue and one list, once."""
     if any(row["source"] == _SOURCE for row in await _sources(sample)):
         return
     await sample.control.change(_load)

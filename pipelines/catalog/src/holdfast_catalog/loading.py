@@ -18,7 +18,7 @@ from holdfast_catalog.normalising.words import compact, joined_words, words_of
 _BATCH_ROWS = 1000
 _BATCH_BYTES = 4 * 1024 * 1024
 _STATES = {"new": "", "worn": "used"}
-#: What a catalogue has besides what lists have.
+#: Columns that a catalogue has and lists do not.
 CATALOG_INPUTS = {**INPUTS, "url": ("URL", "Link", "Product URL")}
 
 
@@ -33,7 +33,7 @@ class Loaded:
 def batches(
     file: TableFile, source: str, trusted: bool, currency: str, loaded: Loaded
 ) -> Iterator[list[Json]]:
-    """Rows for catalog_save_products; each reference once in a batch."""
+    """Yields rows for catalog_save_products; each reference once in a batch."""
     mapping = column_mapping(file.detected.columns, CATALOG_INPUTS)
     for page in file.pages(0, lambda: _BATCH_ROWS, _BATCH_BYTES):
         rows: dict[str, Json] = {}
@@ -59,7 +59,7 @@ async def save(tx: Tx, rows: Sequence[Json]) -> None:
 
 
 async def drop_older(tx: Tx, source: str, before: str) -> None:
-    """What a catalogue has from before an instant of the database's clock."""
+    """Removes what a catalogue has from before an instant of the database's clock."""
     params = {"source": source, "before": before}
     await tx.take("catalog_drop_older_index", params)
     await tx.take("catalog_drop_older", params)
@@ -77,7 +77,7 @@ def _is_usable(product: Product, loaded: Loaded) -> bool:
 
 
 def reference_of(product: Product) -> str:
-    """What identifies a product in its catalogue, so that loading it again replaces it."""
+    """Returns what identifies a product in its catalogue, so that loading it again replaces it."""
     model = f"{compact(product.brand)}/{compact(product.model)}" if product.model else ""
     return product.gtin or product.sku or model or compact(product.text)[:500]
 

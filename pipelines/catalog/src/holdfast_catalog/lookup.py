@@ -1,4 +1,5 @@
-"""Looks a product up: by identifier first, then by words, shop by shop, until one offer is sure."""
+"""Looks a product up: by identifier first, then by words, shop by shop, until one offer is
+certain."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Lookup:
     _offers: list[Offer] = field(default_factory=list)
 
     async def run(self, strategies: int) -> Choice:
-        """The choice. It is not final if shops did not answer: see `troubles`."""
+        """Returns the choice. It is not final if shops did not answer: see `troubles`."""
         identifier = identifier_query(self.product)
         plan = [] if identifier is None else [identifier]
         plan += queries(self.product, self.ctx.attempt, strategies)
@@ -59,13 +60,14 @@ class Lookup:
     def _judged(
         self, choice: Choice, best_query: Query | None, query: Query
     ) -> tuple[Choice, Query | None]:
-        """The choice among all offers so far, and the query that brought it."""
+        """Returns the choice among all offers so far, and the query that brought it."""
         latest = choose(self.product, self._offers, self.rules)
         is_new = latest.status is not choice.status or latest.offer is not choice.offer
         return latest, query if is_new else best_query
 
     def _in_turn(self) -> list[Provider]:
-        """Shops by priority; from attempt to attempt another one of equal trust comes first."""
+        """Returns shops by priority; from attempt to attempt another one of equal trust comes
+        first."""
         free = [provider for provider in self.providers if not provider.shop.cost]
         paid = [provider for provider in self.providers if provider.shop.cost]
         return [*_rotated(free, self.ctx.attempt), *_rotated(paid, self.ctx.attempt)]
@@ -99,13 +101,14 @@ class Lookup:
 
 
 def _says_no_such_product(trouble: ItemError | GateWait, query: Query) -> bool:
-    """That the address of one product does not exist is an answer; a search always exists."""
+    """Whether a failure is an answer: the address of one product may not exist, but a search always
+    does."""
     is_gone = isinstance(trouble, ItemError) and trouble.code in _GONE
     return is_gone and query.strategy == IDENTIFIER
 
 
 def _rotated(providers: Sequence[Provider], attempt: int) -> list[Provider]:
-    """Trusted shops stay before the others."""
+    """Rotates providers; trusted shops stay before the others."""
     rotated: list[Provider] = []
     for trusted in (True, False):
         group = [provider for provider in providers if provider.shop.trusted is trusted]

@@ -11,7 +11,9 @@ from holdfast.model import Json
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`price_minor` is None if the shop named no price that can be used; `flaw` says why."""
+    """An offer of a shop.
+
+    `price_minor` is None if the shop named no price that can be used; `flaw` says why."""
 
     provider: str
     title: str

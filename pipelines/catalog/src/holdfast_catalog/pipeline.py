@@ -103,7 +103,7 @@ class Catalog(Pipeline):
         return _concluded(choice, result, effects)
 
     async def _photo(self, row: Json, ctx: Context) -> Done:
-        """By its barcode first; what is printed on it is read if that is not enough."""
+        """Looks a photograph up by its barcode first; reads printed text if that is not enough."""
         currency, effects = self._currency(ctx.options), Effects()
         async with ctx.file(row) as path:
             name = str(row["name"])
@@ -113,7 +113,7 @@ class Catalog(Pipeline):
             choice, result = Choice(Status.NONE, "nothing can be read on it"), None
             if product is not None:
                 choice, result = await self._look_up(product, ctx, effects)
-                if choice.offer is not None:  # the name of a file says nothing of what it shows
+                if choice.offer is not None:  # the name of a file says nothing about what it shows
                     shown = replace(product, item_description=choice.offer.title)
                     result |= priced(shown, choice.price_minor) | {"Description": shown.label}
             if not choice.is_priced and self._options.read_text:
@@ -130,8 +130,9 @@ class Catalog(Pipeline):
         return _concluded(choice, described, effects)
 
     async def _text_on(self, path: Path, is_known: bool) -> tuple[list[str], str]:
-        """The lines on a photograph. If its barcode is known already, that its text cannot be read
-        is only said."""
+        """Returns the lines on a photograph.
+
+        If its barcode is known already, a failure to read its text is only mentioned."""
         try:
             return await self._photos.text(path), ""
         except Failed as error:
@@ -161,8 +162,9 @@ class Catalog(Pipeline):
         return currency or self._options.currency
 
     def _require_answers(self, lookup: Lookup, choice: Choice, effects: Effects) -> Choice:
-        """Without a sure offer, a shop that did not answer might have had one: it is asked again
-        before anything is concluded. What the last attempt knows of others is concluded."""
+        """Requires answers: without a certain offer, a shop that did not answer might have had one,
+        so it is asked again before anything is concluded. The last attempt concludes from what it
+        knows."""
         if choice.status is Status.FOUND or not lookup.troubles:
             return choice
         waits = [trouble for trouble in lookup.troubles if isinstance(trouble, GateWait)]

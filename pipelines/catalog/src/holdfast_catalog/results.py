@@ -1,4 +1,4 @@
-"""A choice as a row of the grid."""
+"""Converts a choice to a row of the grid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast_catalog.normalising.money import as_number
 from holdfast_catalog.normalising.product import Product
 from holdfast_catalog.strategies import Query
 
-_LIST = "list"  # the pricer of what the list says itself
+_LIST = "list"  # the pricer, if the list itself gives the price
 COLUMNS = (
     "Item #",
     "Description",
@@ -62,7 +62,7 @@ def row_of(product: Product, choice: Choice, query: Query | None, most_candidate
 
 
 def priced(product: Product, price_minor: int | None) -> Json:
-    """The columns that follow from a price."""
+    """Returns the columns that follow from a price."""
     category = depreciation_of(product.category, product.label)
     row: Json = {
         "Price": None,
@@ -83,6 +83,6 @@ def priced(product: Product, price_minor: int | None) -> Json:
 
 
 def candidate_of(result: Any, number: Any) -> Mapping[str, Any] | None:
-    """One of a result's candidates, by its id."""
+    """Returns one of a result's candidates, by its id."""
     candidates = result.get("candidates", []) if isinstance(result, dict) else []
     return next((each for each in candidates if str(each["id"]) == str(number)), None)

@@ -1,4 +1,4 @@
-"""Other offers that may be meant as well: what they have, and how their prices differ."""
+"""Finds other offers that may be meant as well: what they have, and how their prices differ."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ class Rules:
 
 
 def alike_offers(best: Score, scores: Sequence[Score], rules: Rules) -> list[Score]:
-    """The offers that the list's words fit as well as the best. With several, the list is not
-    precise, and may mean a variant that it does not name, too."""
+    """Returns the offers that fit the list's words as well as the best.
+
+    If there are several, the list is not precise, and may mean a variant that it does not name,
+    too."""
     if best.identity:
         same = [each for each in scores if each.identity and not each.vetoes]
         return [each for each in same if each.lacking - best.lacking < _AS_WELL]
@@ -58,7 +60,8 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
 
 
 def is_as_likely(each: Score, best: Score) -> bool:
-    """And costs something else, or differs from the row as the best does: it may be neither."""
+    """Whether the offer is as likely as the best, and costs something else or differs from the row
+    as the best does: it may be neither."""
     if not (each.by_words and _is_no_worse(each, best)):
         return False
     if each is best or says_more(each, best) or (is_same_thing(each, best) and not best.doubts):
@@ -69,8 +72,8 @@ def is_as_likely(each: Score, best: Score) -> bool:
 
 
 def across(product: Product, best: Score, scores: Sequence[Score]) -> list[Score]:
-    """Offers of the maker that are about as far from what the list says that it costs, on the other
-    side, and lack a word at most: the price does not say which one is meant."""
+    """Returns offers of the maker that are about as far from what the list says that it costs, on
+    the other side, and lack at most a word: the price does not say which one is meant."""
     target, price = product.price_minor or 0, best.offer.price_minor or 0
     if best.identity or not target or abs(price - target) <= _SAME_PRICE * target:
         return []
@@ -90,12 +93,12 @@ def _lacks_little(words: frozenset[str]) -> bool:
 
 
 def _is_no_worse(each: Score, best: Score) -> bool:
-    """Nothing speaks against it that does not speak against the best."""
+    """Whether nothing contradicts it that does not also contradict the best."""
     return not each.vetoes and each.doubts.keys() <= best.doubts.keys()
 
 
 def says_more(each: Score, best: Score) -> bool:
-    """One that says all that the best says, and more, is another variant."""
+    """Whether it says all that the best says, and more, so that it is another variant."""
     if _has_other_size(each, best):
         return False
     own, other = ({word for word in score.extra if not is_code(word)} for score in (best, each))
@@ -103,7 +106,7 @@ def says_more(each: Score, best: Score) -> bool:
 
 
 def why_unclear(best: Score, alike: Sequence[Score], rules: Rules) -> str:
-    """Why the list does not say which of some offers it means; empty if it does."""
+    """Returns why the list does not say which of some offers it means; empty if it does."""
     if has_other_sizes(best, alike):
         return f"{len(alike)} offers of different sizes fit"
     if best.identity:
@@ -114,8 +117,8 @@ def why_unclear(best: Score, alike: Sequence[Score], rules: Rules) -> str:
 
 
 def is_variant_unknown(best: Score, alike: Sequence[Score]) -> str:
-    """The list names something that none of them has: perhaps the colour or size in which they
-    differ from each other, which would be yet another one."""
+    """Returns why the variant is unknown: the list names something that none of them has, perhaps
+    the colour or size in which they differ from each other, which would be yet another one."""
     unknown = _unknown(best)
     others = [each for each in alike if _is_sibling(each, best)]
     if not (unknown and others):
@@ -132,7 +135,9 @@ def _unknown(best: Score) -> list[str]:
 
 
 def _has_other_size(each: Score, best: Score) -> bool:
-    """With the same article number it is the same product, whatever its title says."""
+    """Whether it is another size.
+
+    With the same article number it is the same product, whatever its title says."""
     if each.offer.gtin is not None and each.offer.gtin == best.offer.gtin:
         return False
     return any(
@@ -141,15 +146,17 @@ def _has_other_size(each: Score, best: Score) -> bool:
 
 
 def _is_sibling(each: Score, best: Score) -> bool:
-    """The same title but for a word or two."""
+    """Whether the titles are the same except for a word or two."""
     differing = each.extra ^ best.extra
     is_other = bool(each.extra - best.extra) and bool(best.extra - each.extra)
     return is_other and len(differing) <= _MOST_DIFFERING and each.missing == best.missing
 
 
 def prices_differ(rivals: Sequence[Score], rules: Rules) -> bool:
-    """Offers that a list hardly describes, or by a word that none of them has, are different
-    products: their prices may not differ."""
+    """Whether prices differ too much.
+
+    Offers that a list hardly describes, or by a word that none of them has, are different products:
+    their prices may not differ."""
     prices = [each.offer.price_minor or 0 for each in rivals]
     is_described = rivals[0].named >= _HARDLY and not _unknown(rivals[0])
     if not is_described:
@@ -162,12 +169,12 @@ def prices_differ(rivals: Sequence[Score], rules: Rules) -> bool:
 
 
 def differ(each: Score, best: Score) -> bool:
-    """Each has something that the other has not: two variants, not two offers of one."""
+    """Whether each has something that the other does not: two variants, not two offers of one."""
     return bool(each.extra - best.extra) and bool(best.extra - each.extra)
 
 
 def nearest_to_target(product: Product, alike: Sequence[Score], rules: Rules) -> Score | None:
-    """The one that costs what the list says, if the others do not."""
+    """Returns the one that costs what the list says, if the others do not."""
     target = product.price_minor
     if not target:
         return None

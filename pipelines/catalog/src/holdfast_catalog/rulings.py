@@ -17,7 +17,7 @@ from holdfast_catalog.results import candidate_of, priced
 
 
 def changes(ruled: Ruled, currency: str) -> Mapping[str, Any] | None:
-    """The columns that the decision changes, with everything that follows from a price."""
+    """Returns the columns that the decision changes, with everything that follows from a price."""
     product = _product(ruled, currency)
     if ruled.kind is RulingKind.CHOOSE:
         return _chosen(ruled, product)
@@ -29,7 +29,9 @@ def changes(ruled: Ruled, currency: str) -> Mapping[str, Any] | None:
 
 
 def _product(ruled: Ruled, currency: str) -> Product:
-    """What the row names. A photograph names nothing: its category is that of what was found."""
+    """Returns what the row names.
+
+    A photograph names nothing: its category is that of what was found."""
     if ruled.job.reading.images:
         product = product_of({"item_description": ruled.row.get("name")}, currency)
         known = (ruled.result or {}).get("Dep. Cat")
@@ -39,7 +41,7 @@ def _product(ruled: Ruled, currency: str) -> Product:
 
 
 def _named(ruled: Ruled, product: Product) -> Json:
-    """A row that failed has no result that names it."""
+    """Returns the naming columns of a row that failed, which has no result that names it."""
     if ruled.result is not None:
         return {}
     return {"Item #": product.item or str(ruled.seq), "Description": product.label}
@@ -113,7 +115,7 @@ def _typed(ruled: Ruled, product: Product) -> Json:
 
 
 def _why(what: str, ruled: Ruled) -> str:
-    """By whom, and what that person gave as the reason."""
+    """Returns who decided, and the reason that the person gave."""
     return f"{what} by {ruled.author}" + (f": {ruled.reason}" if ruled.reason else "")
 
 

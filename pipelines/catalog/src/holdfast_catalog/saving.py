@@ -1,4 +1,4 @@
-"""Writes what was asked of shops, in the transaction that settles the items."""
+"""Writes what shops were asked, in the transaction that settles the items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PhotoRow:
 
 @dataclass(slots=True)
 class Effects:
-    """What an attempt leaves besides its result."""
+    """The effects of an attempt besides its result."""
 
     events: list[SearchEvent] = field(default_factory=list)
     photo: PhotoRow | None = None

@@ -1,4 +1,4 @@
-"""How well an offer fits a product, and why."""
+"""Scores how well an offer fits a product, and why."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from holdfast_catalog.variants import (
 
 _SHORTEST_MODEL = 3
 _SHORTEST_PART = 3
-_SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
+_SHORTEST_PLAIN_MODEL = 7  # shortest model without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
 _SHARED_WITH_SKU = 0.4
 _SHARED_WITH_NUMBER = 0.4
-#: Numbers that may be meant by other words: one, single, double, a pair.
+#: Numbers that other words may express: one, single, double, a pair.
 _FEW = frozenset(("1", "2"))
 _DIGITS_OF_YEAR = 4
 _FIRST_YEAR, _NO_YEAR = 1950, 2040
@@ -55,7 +55,7 @@ VAGUE = frozenset(
 _NUMBER_SIGN = re.compile(r"^\s*(?:no\.|#)\s*", re.IGNORECASE)
 _REFURBISHED, _USED = "refurbished", "used"
 _WITHOUT = frozenset(("no", "not", "without", "only"))
-#: What lists have in the column of the brand instead: where it was bought.
+#: What lists have in the brand's column instead: where it was bought.
 _NO_BRAND = frozenset(
     ["generic", "unbranded", "nobrand", "noname", "amazon", "bestbuy", "costco", "ebay", "etsy",
      "gamestop", "homedepot", "kohls", "lowes", "macys", "samsclub", "sears", "staples", "target",
@@ -64,13 +64,15 @@ _NO_BRAND = frozenset(
 _SHORTEST_PREFIX = 3
 _LONG_BRAND = 7
 _LETTERS_OF_MISTAKE = 5
-#: What companies have in their names besides.
+#: What companies also have in their names.
 _LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc", "gmbh", "usa"))
 
 
 @dataclass(slots=True)
 class Score:
-    """`value` from 0 to 1. A veto keeps the offer from being accepted, whatever its value; a doubt
+    """How well an offer fits.
+
+    `value` is from 0 to 1. A veto keeps the offer from being accepted, whatever its value; a doubt
     lowers its value, and keeps it from being compared as one that fits."""
 
     offer: Offer
@@ -79,28 +81,28 @@ class Score:
     identity: bool = False  # the same article number
     shared: float = 0.0  # the share of the list's words that it has
     named: float = 0.0  # the share of its title that the list names
-    missing: frozenset[str] = frozenset()  # what the list says and it does not
-    extra: frozenset[str] = frozenset()  # what its title says besides
+    missing: frozenset[str] = frozenset()  # what the list says and the offer does not
+    extra: frozenset[str] = frozenset()  # what else its title says
     surplus: int = 0  # sizes and things that come with it and are not in the list
     sizes: Mapping[str, frozenset[Decimal]] = field(default_factory=dict)
     bait: bool = False
     reasons: list[str] = field(default_factory=list)
     vetoes: list[str] = field(default_factory=list)
-    doubts: dict[str, str] = field(default_factory=dict)  # kind -> what speaks against it
+    doubts: dict[str, str] = field(default_factory=dict)  # kind -> what contradicts it
     unnamed: list[str] = field(default_factory=list)  # it is a variant that the list does not name
     contradictions: list[str] = field(default_factory=list)  # of the row with its own number
-    by_words: bool = False  # not its number says which product it is
-    has_like_model: bool = False  # one that the row leaves part of out
+    by_words: bool = False  # identified by its words, not by an article number
+    has_like_model: bool = False  # whether it has a model of which the row leaves a part out
     same_model: float = 0.0  # 1: the row names its brand and model
-    lacking: float = 0.0  # of what the row says and any offer has
+    lacking: float = 0.0  # the share of the row that it lacks and any offer has
     is_other_thing: bool = False
     brand: float = 0.0  # 1: the row names its brand
-    excess: int = 0  # names and numbers that the row does not say
+    excess: int = 0  # how many names and numbers it has that the row does not say
     has_other_number: bool = False
     is_thing: bool = False  # the row names what it is
-    missed: float = 0.0  # how much the words say that it does not have
+    missed: float = 0.0  # weight of the words that it does not have
     gap: float = 0.0  # how much more the next best offer misses
-    features: dict[str, float] = field(default_factory=dict)  # what the weights weigh
+    features: dict[str, float] = field(default_factory=dict)  # what the weights apply to
 
     @property
     def fits(self) -> bool:
@@ -118,20 +120,20 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is compared of a product, computed once for all offers."""
+    """What is compared about a product, computed once for all offers."""
 
     product: Product
     wording: Wording
     numbers: frozenset[str]
     brand: str
     model: str
-    makers: frozenset[str] = frozenset()  # that the row names before its details
-    excluded: frozenset[str] = frozenset()  # what it is not, as the row says
+    makers: frozenset[str] = frozenset()  # makers that the row names before its details
+    excluded: frozenset[str] = frozenset()  # what the row says that it is not
     named: dict[str, bool] = field(default_factory=dict)  # words of titles, which recur
 
     @property
     def initials(self) -> str:
-        """Of its brand: HP is Hewlett Packard."""
+        """The initials of its brand: HP is Hewlett Packard."""
         return "".join(word[0] for word in telling_words(self.product.brand))
 
     @property
@@ -140,19 +142,21 @@ class Wanted:
 
     @property
     def condition(self) -> str:
-        """Of its own column, or as the row says among its words."""
+        """The condition, from its own column or from the row's words."""
         if self.product.condition or not (self.says_refurbished or self.says_used):
             return self.product.condition
         return _REFURBISHED if self.says_refurbished else _USED
 
     @property
     def says_used(self) -> bool:
-        """Bought as such; "used" alone is what people say of all that they have."""
+        """Whether it was bought used; "used" alone is what people say about everything that they
+        have."""
         return says_second_hand(self.wording)
 
     @classmethod
     def of(cls, product: Product, offered: frozenset[str] = frozenset()) -> Wanted:
-        """`offered` are the words of the offers' titles."""
+        """Returns what is compared about a product; `offered` are the words of the offers'
+        titles."""
         wording = Wording.of(described(product, offered))
         numbers = frozenset(filter(has_digit, wording.words))
         brand = compact(product.brand)
@@ -221,7 +225,7 @@ def _sure_of_model(wanted: Wanted, result: Score) -> float:
 def _compare_by_words(
     wanted: Wanted, offered: Wording, model_words: frozenset[str], result: Score
 ) -> None:
-    """Not its number says which product it is."""
+    """Compares by words: the offer is not identified by an article number."""
     fit = _numbers_fit(wanted, offered, model_words, result)
     result.named = _precision(wanted, offered.words - model_words)
     telling = _telling(result.named, result)
@@ -242,7 +246,7 @@ def _compare_by_words(
 
 
 def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:
-    """Whether it is of the model itself, not for it."""
+    """Whether it is the model itself, not something for it."""
     own = compact(offer.model)
     if wanted.model:
         return own == wanted.model
@@ -278,7 +282,9 @@ def _compare_numbers(wanted: Wanted, offer: Offer, result: Score) -> bool:
 
 
 def _is_same_sku(wanted: Wanted, offer: Offer, shared: float) -> bool:
-    """The numbers of shops are their own: another shop may have the same for something else."""
+    """Whether the SKU is the same.
+
+    The numbers of shops are their own: another shop may have the same for something else."""
     sku = compact(wanted.product.sku)
     if not sku or compact(offer.sku) != sku:
         return False
@@ -299,8 +305,10 @@ def _compare_brands(wanted: Wanted, offer: Offer, title: str, result: Score) -> 
 
 
 def _is_same_brand(wanted: Wanted, offer: Offer) -> bool:
-    """Samsung Electronics is Samsung. Another letter is another brand, which may be a copy, unless
-    the row says this one too, or the name is long: people misspell Milwaukee."""
+    """Whether the brand is the same: Samsung Electronics is Samsung.
+
+    Another letter is another brand, which may be a copy, unless the row says this one too, or the
+    name is long: people misspell Milwaukee."""
     own = frozenset(telling_words(wanted.product.brand)) - _LEGAL
     other = frozenset(telling_words(offer.brand)) - _LEGAL
     if not (own and other):
@@ -316,13 +324,15 @@ def _is_same_brand(wanted: Wanted, offer: Offer) -> bool:
 
 
 def _is_begun(word: str, whole: str) -> bool:
-    """Ham. is Hamilton."""
+    """Whether the word begins the whole: Ham. is Hamilton."""
     return word == whole or (len(word) >= _SHORTEST_PREFIX and whole.startswith(word))
 
 
 def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
-    """Without a model in the list, one that its words name counts too. A shop may name the model
-    in the title and state another number: that of the maker, or its own."""
+    """Compares the models.
+
+    Without a model in the list, one that its words name counts too. A shop may name the model in
+    the title and give another number: that of the maker, or its own."""
     own = compact(offer.model)
     if wanted.model:
         if own == wanted.model or _names_model(offer.title, wanted.model):
@@ -348,7 +358,7 @@ def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
 
 
 def _is_like_model(model: str, offer: Offer) -> bool:
-    """Whether one leaves out what the other has: 780 is DWS780, 1784 is 01784."""
+    """Whether one leaves out a part that the other has: 780 is DWS780, 1784 is 01784."""
     own = compact(offer.model)
     title = Wording.of(offer.title)
     if any(begins_code(model, each) for each in (own, *title.joins, *title.words)):
@@ -374,13 +384,13 @@ def _names_model(text: str, model: str) -> bool:
 
 
 def _shared_words(wanted: Wording, missing: frozenset[str]) -> float:
-    """The share of the list's words that the offer has, in letters: long words say more."""
+    """Returns the share of the list's words that the offer has, in letters: long words say more."""
     total = sum(map(_weight, wanted.words))
     return 1.0 - sum(map(_weight, missing)) / total if total else 0.0
 
 
 def _precision(wanted: Wanted, words: frozenset[str]) -> float:
-    """The share of a title that the list names."""
+    """Returns the share of a title that the list names."""
     total = named = 0.0
     for word in words:
         weight = _weight(word)
@@ -393,7 +403,8 @@ def _precision(wanted: Wanted, words: frozenset[str]) -> float:
 
 
 def _is_named(word: str, wanted: Wording) -> bool:
-    """Also written apart, or in another form: coffeemaker in coffee maker, cup in cups."""
+    """Whether the word is named, also written apart or in another form: coffeemaker in coffee
+    maker, cup in cups."""
     if wanted.has(word):
         return True
     if len(word) < _SHORTEST_PREFIX or not word.isalpha():
@@ -408,8 +419,10 @@ def _is_named(word: str, wanted: Wording) -> bool:
 
 
 def _telling(precision: float, result: Score) -> float:
-    """A few common words describe many products: the more of a title they leave open, the less
-    they prove."""
+    """Returns how much the words prove.
+
+    A few common words describe many products: the more of a title they leave open, the less they
+    prove."""
     if precision >= _TELLING_SHARE:
         return 1.0
     result.reasons.append(f"{precision:.0%} of the title")
@@ -426,8 +439,10 @@ def _weight(word: str) -> float:
 def _numbers_fit(
     wanted: Wanted, offered: Wording, model_words: frozenset[str], result: Score
 ) -> float:
-    """Sizes and versions decide between products whose words are alike: a product has the
-    numbers that a row names."""
+    """Returns how well the numbers fit.
+
+    Sizes and versions decide between products whose words are alike: a product has the numbers that
+    a row names."""
     missing = result.missing & wanted.numbers
     if not offered.years:
         missing = frozenset(word for word in missing if not _is_year(word))
@@ -456,7 +471,7 @@ def _is_letters_and_digits(word: str) -> bool:
 
 
 def _is_year(word: str) -> bool:
-    """When it was bought."""
+    """Whether the word is a year: when it was bought."""
     return len(word) == _DIGITS_OF_YEAR and word.isdecimal() and _FIRST_YEAR <= int(word) < _NO_YEAR
 
 

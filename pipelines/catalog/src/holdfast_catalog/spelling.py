@@ -1,4 +1,4 @@
-"""Whether a title has a word of a row, however the two write it."""
+"""Decides whether a title has a word of a row, however the two write it."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _LETTER_SIZES = {
 _NUMBER_NAMES = {"1": ("single", "one"), "2": ("double", "dual", "twin"), "3": ("triple", "tri")}
 _VOWELS = frozenset("aeiou")
 _ENDINGS = ("able", "ings", "ing", "ers", "er", "ors", "or", "es", "ed", "s", "e")
-#: Letters that are spoken alike.
+#: Letters that sound alike.
 _SOUNDS = (
     ("ght", "t"), ("ph", "f"), ("ck", "k"), ("qu", "k"), ("q", "k"), ("c", "k"), ("z", "s"),
     ("y", "i"),
 )  # fmt: skip
-#: First letters that are spoken alike.
+#: First letters that sound alike.
 _STARTS = {"c": "ckq", "k": "ckq", "q": "ckq", "f": "fp", "p": "fp", "s": "sz", "z": "sz"}
 _SERIES = frozenset(("series", "gen", "generation", "mark", "mk", "version"))
 
 
 def missing_words(wanted: Wording, offered: Wording) -> frozenset[str]:
-    """The words of a row that a title does not have, under any name."""
+    """Returns the words of a row that a title does not have, under any name."""
     joined = wanted.covered(offered) | _joined(wanted.tokens, offered)
     missing = {
         word
@@ -70,14 +70,14 @@ def missing_words(wanted: Wording, offered: Wording) -> frozenset[str]:
 
 
 def shades_of(word: str, offered: Wording) -> frozenset[str]:
-    """The words of a title that people may call by the name of this color."""
+    """Returns the words of a title that people may call by the name of this color."""
     if exclusive_group(word) != COLOR:
         return frozenset()
     return frozenset(other for other in offered.words if is_color_of(other, word))
 
 
 def _joined(tokens: Sequence[str], offered: Wording) -> frozenset[str]:
-    """Words that the title writes in one: paper white, night stand."""
+    """Returns words that the title writes as one: paper white, night stand."""
     words = offered.words
     pairs = [
         pair
@@ -98,7 +98,7 @@ def in_any(word: str, wanted: Wording, titles: Iterable[Wording]) -> bool:
 
 
 def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
-    """Within a longer word only if it is not a number."""
+    """Whether the title has the word; within a longer word only if it is not a number."""
     if offered.has(word) or word in offered.years or offered.has(word.removesuffix("s")):
         return True
     if word.endswith("ies") and offered.has(f"{word[:-3]}y"):
@@ -135,7 +135,7 @@ def _is_alike(word: str, other: str) -> bool:
 
 
 def _is_compound(word: str, offered: Wording) -> bool:
-    """Of words that the title writes apart, perhaps with others between: firestick."""
+    """Whether the title writes the word's parts apart, perhaps with others between: firestick."""
     words = offered.words
     return any(
         word[:at] in words and (word[at:] in words or word[at:].removesuffix("s") in words)
@@ -144,8 +144,8 @@ def _is_compound(word: str, offered: Wording) -> bool:
 
 
 def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:
-    """Written apart there, or at the start of a word, or as its end if the list has the rest:
-    maker of coffeemaker; not style of freestyle."""
+    """Whether the word is written apart there, or at the start of a word, or as its end if the list
+    has the rest: maker of coffeemaker; not style of freestyle."""
     if word not in offered.text:
         return False
     holders = [other for other in offered.words if word in other]
@@ -155,7 +155,9 @@ def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:
 
 
 def _begins_compound(word: str, other: str) -> bool:
-    """coffee of coffeemaker; not stand of standard. A name may be cut anywhere."""
+    """Whether the word begins the compound: coffee of coffeemaker, but not stand of standard.
+
+    A name may be cut anywhere."""
     rest = other.removeprefix(word)
     if rest == other:
         return False
@@ -163,7 +165,8 @@ def _begins_compound(word: str, other: str) -> bool:
 
 
 def _is_abbreviated_number(word: str, offered: Wording) -> bool:
-    """18pc is 18 piece, 60t is 60 tooth, s9 is series 9; DCD996 is DCD996B."""
+    """Whether the word abbreviates a number: 18pc is 18 piece, 60t is 60 tooth, s9 is series 9;
+    DCD996 is DCD996B."""
     if any(begins_code(word, other) or _ends_code(word, other) for other in offered.words):
         return True
     if any(begins_code(word, other) for other in offered.joins):
@@ -182,7 +185,7 @@ def _is_abbreviated_number(word: str, offered: Wording) -> bool:
 
 
 def _is_rounded(word: str, offered: Wording) -> bool:
-    """7500 pieces are 7541."""
+    """Whether the word rounds a number: 7500 pieces are 7541."""
     if not (word.isdecimal() and len(word) >= _DIGITS_OF_ROUND and word.endswith("00")):
         return False
     number = int(word)
@@ -193,7 +196,7 @@ def _is_rounded(word: str, offered: Wording) -> bool:
 
 
 def _ends_code(word: str, other: str) -> bool:
-    """XM5 is WH-1000XM5, 12 is HERO12."""
+    """Whether the word ends the code: XM5 is WH-1000XM5, 12 is HERO12."""
     if not other.endswith(word) or len(other) == len(word):
         return False
     if word.isdecimal():
@@ -206,7 +209,8 @@ def _begins_with(unit: str, word: str) -> bool:
 
 
 def _is_short_for(word: str, other: str) -> bool:
-    """gen is generation; a word without vowels leaves them out: stnls."""
+    """Whether the word shortens the other: gen is generation; a word without vowels leaves them
+    out: stnls."""
     if not (word.isalpha() and len(other) > len(word)):
         return False
     if other.startswith(word):
@@ -218,7 +222,7 @@ def _is_short_for(word: str, other: str) -> bool:
 
 
 def _is_acronym(word: str, tokens: Sequence[str]) -> bool:
-    """gp5000 is Grand Prix 5000."""
+    """Whether the word is an acronym: gp5000 is Grand Prix 5000."""
     letters = word.rstrip(digits)
     if not (len(letters) > 1 and letters.isalpha() and len(letters) < len(word)):
         return False
@@ -230,12 +234,13 @@ def _is_acronym(word: str, tokens: Sequence[str]) -> bool:
 
 
 def _are_initials(word: str, initials: str) -> bool:
-    """lotr is Lord of the Rings."""
+    """Whether the word consists of initials: lotr is Lord of the Rings."""
     return _SHORTEST_PREFIX <= len(word) <= _LONGEST_INITIALS and word in initials
 
 
 def has_same_stem(word: str, other: str) -> bool:
-    """pruner and pruning, measure and measuring, liners and liner."""
+    """Whether the stems are the same: pruner and pruning, measure and measuring, liners and
+    liner."""
     if word[0] != other[0]:
         return False
     if _stem_of_plural(word) == _stem_of_plural(other):
@@ -260,7 +265,8 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=_CACHED_WORDS)
 def _sound(word: str) -> str:
-    """Words that are spoken alike have the same: light and lite, fryer and frier."""
+    """Returns a text that is the same for words that sound alike: light and lite, fryer and
+    frier."""
     for written, spoken in _SOUNDS:
         word = word.replace(written, spoken)
     kept = (letter for letter, before in zip(word, f" {word}", strict=False) if letter != before)
@@ -268,7 +274,8 @@ def _sound(word: str) -> str:
 
 
 def with_names_as_written(text: str, names: Mapping[str, str]) -> str:
-    """A text in which names, by their letters alone, are written as they are written elsewhere."""
+    """Returns the text with names, compared by their letters alone, as they are written
+    elsewhere."""
     words = text.split()
     short = [compact(word) for word in words]
     at = 0

@@ -1,4 +1,4 @@
-"""How a product is asked for: strategies that take turns from attempt to attempt."""
+"""Queries for a product: strategies that take turns from attempt to attempt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_WORDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`words` are searched for; with `gtin`, `sku` or `model` an exact match is asked for."""
+    """A query. `words` are searched for; `gtin`, `sku` or `model` ask for an exact match."""
 
     strategy: str
     text: str
@@ -28,7 +28,7 @@ class Query:
 
     @property
     def kind(self) -> str:
-        """What is asked for, for people."""
+        """What is searched for, in words for people."""
         return "look-up of a number" if self.strategy == IDENTIFIER else "search"
 
 
@@ -49,7 +49,7 @@ def identifier_query(product: Product) -> Query | None:
 
 
 def queries(product: Product, attempt: int, count: int) -> Iterator[Query]:
-    """Those of an attempt, from 1; each text once."""
+    """Yields the queries of an attempt, from 1; each text once."""
     texts = {
         "combined": described(product),
         "description_first": f"{product.description} {product.item_description} {product.brand}",

@@ -1,4 +1,4 @@
-"""What makes an offer another thing than the one that is wanted, though its words are alike."""
+"""Finds what makes an offer another thing than the wanted one, although its words are alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast_catalog.normalising.vocabulary import (
 )
 from holdfast_catalog.normalising.wording import Wording
 
-#: What belongs to a product and is sold alone, unless the list has it too.
+#: What belongs to a product and is sold separately, unless the list has it too.
 _ACCESSORIES = frozenset(
     ["case", "cover", "sleeve", "protector", "skin", "strap", "charger", "cable", "adapter",
      "mount", "bracket", "stand", "holder", "manual", "sticker", "decal", "poster", "remote",
@@ -32,7 +32,7 @@ _OTHER_STATES = frozenset(
      "secondhand", "broken", "parts", "spare", "empty", "dummy", "replica", "style", "bundle",
      "lot", "rental"]
 )  # fmt: skip
-#: Those of a thing that is not new.
+#: Words for a thing that is not new.
 _NOT_NEW = _OTHER_STATES - {"replacement", "compatible", "spare", "parts", "style", "lot", "bundle"}
 _KINDS_OF_ACCESSORY = frozenset(
     [
@@ -48,31 +48,31 @@ _KINDS_OF_ACCESSORY = frozenset(
         "desk",
     ]
 )
-#: Those that say, before another word, how it works: a manual pruner.
+#: Words that say, before another one, how it works: a manual pruner.
 _ADJECTIVES = frozenset(("manual", "remote", "refill"))
 _SECOND_HAND = frozenset(("preowned", "secondhand"))
 _IN_TWO_WORDS = frozenset(("openbox", "preowned", "secondhand"))
-#: Of a product that is sold without its parts, this is the product: tool only, body only.
+#: If a product is sold without its parts, this is the product: tool only, body only.
 _WHOLE = frozenset(("tool", "body", "unit", "console", "bare"))
-#: Words that tell variants of one product apart.
+#: Words that distinguish variants of one product.
 _VARIANTS = frozenset(
     ["pro", "max", "plus", "ultra", "mini", "lite", "air", "xl", "xs", "xxl", "se", "fe", "ti",
      "super", "solar", "junior", "kids", "waterproof", "puppy", "kitten", "sensitive", "deluxe",
      "zero", "diet", "decaf", "organic", "renewed", "refurbished"]
 )  # fmt: skip
-#: Those that people say of who uses a thing or how, and titles need not.
+#: Words that people say about who uses a thing or how, and titles need not.
 _OF_USERS = frozenset(
     ["kids", "junior", "waterproof", "sensitive", "organic", "solar", "deluxe", "decaf", "air"]
 )  # fmt: skip
-#: Those of which there is often no other: Mario Kart 8 Deluxe.
+#: Editions, of which there is often no other: Mario Kart 8 Deluxe.
 _EDITIONS = frozenset(("deluxe",))
-#: Names in which such a word tells no variant: Ryobi ONE+, Intel Core Ultra.
+#: Names in which such a word distinguishes no variant: Ryobi ONE+, Intel Core Ultra.
 _NAMES = frozenset((("one", "plus"), ("core", "ultra"), ("4k", "ultra")))
 #: After a brand they praise it: Dawn Ultra.
 _OF_BRANDS = frozenset(("ultra", "super", "plus", "pro"))
 #: Sold together with more than the list names.
 _SEVERAL_THINGS = frozenset(("combo", "kit", "bundle"))
-#: Two letters that are no code.
+#: Words of two letters that are not codes.
 _WORDS_OF_TWO = frozenset(
     ["tv", "hd", "pc", "no", "de", "la", "le", "el", "du", "us", "uk", "eu", "st", "vs", "my",
      "it", "is", "at", "as", "be", "en", "up", "go"]
@@ -91,7 +91,9 @@ _WHOLE_TITLE = 0.8
 
 
 def other_things(wanted: Wording, offered: Wording, precision: float) -> dict[str, str]:
-    """Doubts. `precision` is the share of the title that the list names."""
+    """Returns doubts whether it is another thing.
+
+    `precision` is the share of the title that the list names."""
     others = {*_accessories(offered, wanted), *_states(offered, wanted)}
     is_wanted = bool(offered.thing) and has_noun(wanted, offered.thing)
     if precision >= _WHOLE_TITLE or is_wanted:  # a spare part that is wanted itself
@@ -119,7 +121,8 @@ def _is_accessory_for(wanted: Wording, offered: Wording) -> bool:
 
 
 def _is_for_wanted(wanted: Wording, offered: Wording, head: frozenset[str]) -> bool:
-    """Besides the maker the row names no more of it than of what it is for: a bike mat."""
+    """Whether, the brand aside, the row mentions the accessory no more than the thing it belongs to
+    ("bike mat")."""
     behind = sum(_has_or_alike(word, wanted) for word in offered.words - head)
     named = sum(_has_or_alike(word, wanted) for word in head - {offered.tokens[0]})
     return named <= behind
@@ -131,8 +134,10 @@ def missing_accessory(wanted: Wording, offered: Wording, missing: frozenset[str]
 
 
 def _accessories(text: Wording, other: Wording) -> Iterator[str]:
-    """Those of a text if the other names none of them. Before a word that both have it only says
-    more about that: stand mixer, battery lawn mower. After a number it is what comes with it."""
+    """Yields the accessories of a text if the other names none of them.
+
+    Before a word that both have, it only describes that word: stand mixer, battery lawn mower.
+    After a number it is what comes with it."""
     main = text.main[: text.for_at] if text.for_at else text.main
     if any(_is_accessory(word) and has_noun(other, word) for word in main):
         return
@@ -146,31 +151,34 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
             following.isalpha() and (_is_said(following, other) or word in _ADJECTIVES)
         )
         is_part = is_modifier or _is_aside(before) or _is_refill_of(before, word, other)
-        # A monitor and wall mount; not Black and Decker battery.
+        # A monitor and wall mount, but not a Black and Decker battery.
         is_part |= before == "and" or (earlier == "and" and before in _KINDS_OF_ACCESSORY)
         if _is_accessory(word) and not is_part:
             yield word
 
 
 def _is_said(word: str, other: Wording) -> bool:
-    """Not a name: a barbecue cover Weber is a cover."""
+    """Whether the other says the word, and it is not a name: a barbecue cover Weber is a cover."""
     return kind_of(word) is not Kind.NAME and other.has(word)
 
 
 def _is_aside(before: str) -> bool:
-    """What comes with it, or does not; or the name of a mount or a stand."""
+    """Whether it only comes with it, or does not; or is the name of a mount or a stand."""
     is_name = len(before) == 1 and before.isalpha()
     return before.isdecimal() or before in ("no", "year") or is_name
 
 
 def _is_refill_of(before: str, word: str, other: Wording) -> bool:
-    """Things that are used up are wanted in the plural: pads are pad refills, a mop is not."""
+    """Whether it is a refill.
+
+    Things that are used up are wanted in the plural: pads are pad refills, a mop is not."""
     return word.startswith("refill") and not before.endswith("s") and other.has(f"{before}s")
 
 
 @lru_cache(maxsize=_CACHED)
 def _is_accessory(word: str) -> bool:
-    """In the plural too, but for batteries, which are a thing of their own."""
+    """Whether the word is an accessory, also in the plural, except for batteries, which are a thing
+    of their own."""
     is_plural = word.endswith("s") and word != "batteries"
     return word in _ACCESSORIES or (is_plural and _singular(word) in _ACCESSORIES)
 
@@ -182,7 +190,7 @@ def _singular(word: str) -> str:
 
 
 def has_noun(text: Wording, word: str) -> bool:
-    """In the singular or the plural."""
+    """Whether the text has the noun, in the singular or the plural."""
     single = _singular(word)
     if any(map(text.has, (single, f"{single}s", f"{single[:-1]}ies"))):
         return True
@@ -190,7 +198,7 @@ def has_noun(text: Wording, word: str) -> bool:
 
 
 def not_new(wanted: Wording, offered: Wording) -> Iterator[str]:
-    """Or only a part or the box of it."""
+    """Yields why it is not new, or is only a part or the box of it."""
     states = sorted(
         state for state in _states(offered, wanted) if state in _NOT_NEW or state.endswith(" only")
     )
@@ -226,7 +234,7 @@ def _states_of(offered: Wording, wanted: Wording) -> Iterator[str]:
 
 
 def _is_compatible(tokens: Sequence[str]) -> bool:
-    """With something else: not HE compatible, which says what it is."""
+    """Whether it is compatible with something else; HE compatible describes the thing itself."""
     if not tokens:
         return False
     pairs = pairwise((*tokens, ""))
@@ -236,14 +244,15 @@ def _is_compatible(tokens: Sequence[str]) -> bool:
 
 
 def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> dict[str, str]:
-    """Doubts: what contradicts the list."""
+    """Returns doubts: what contradicts the list."""
     packs = (("other_pack", text) for text in other_pack(wanted, offered))
     return dict([*_other_words(wanted, offered, missing), *packs])
 
 
 def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
-    """What the list does not say, and would if it meant this one. A list that names the maker's
-    number need not say more."""
+    """Returns what the list does not say, and would if it meant this one.
+
+    A list that gives the maker's number need not say more."""
     if any(is_code(word) and offered.has(word) for word in wanted.words):
         return []
     more = _VARIANTS.intersection(_more(wanted, offered))
@@ -256,7 +265,8 @@ def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
 
 
 def variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
-    """Behind a number they are always another product: iPhone 15 Pro, RTX 4070 Ti."""
+    """Yields words after a number, which always name another product: iPhone 15 Pro, RTX 4070
+    Ti."""
     pairs = (pair for pair in pairwise(offered.tokens) if pair not in _NAMES)
     others = frozenset(words) - _EDITIONS
     found = sorted({b for a, b in pairs if b in others and any(map(str.isdecimal, a))})
@@ -265,8 +275,8 @@ def variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
 
 
 def _follows_named(word: str, wanted: Wording, offered: Wording) -> bool:
-    """Of something that the row names: of 15 in iPhone 15 Pro; not of Torchiere Super Bright, nor
-    of an air purifier."""
+    """Whether the word follows something that the row names: 15 in iPhone 15 Pro; not Torchiere
+    Super Bright, nor an air purifier."""
     tokens = offered.tokens
     return any(
         second == word and wanted.has(first) and not (word == "air" and _is_thing(after))
@@ -279,8 +289,8 @@ def _is_thing(word: str) -> bool:
 
 
 def _is_name(word: str, offered: Wording) -> bool:
-    """As in 20V MAX, where it comes after a size, or as part of a name; Dawn Ultra, after the
-    brand."""
+    """Whether the word is part of a name, as in 20V MAX, where it comes after a size, or Dawn
+    Ultra, after the brand."""
     brand = offered.tokens[0]
     pairs = [first for first, second in pairwise(offered.tokens) if second == word]
     return bool(pairs) and all(
@@ -293,13 +303,13 @@ def _is_name(word: str, offered: Wording) -> bool:
 
 
 def _is_line(before: str, word: str) -> bool:
-    """Sony FE is a line of lenses, S23 FE a variant."""
+    """Whether the pair is a line: Sony FE is a line of lenses, S23 FE a variant."""
     return word == "fe" and not any(map(str.isdecimal, before))
 
 
 @lru_cache(maxsize=_CACHED)
 def is_code(word: str) -> bool:
-    """A maker's number: letters and digits."""
+    """Whether the word is a maker's number: letters and digits."""
     has_letters = any(map(str.isalpha, word))
     return len(word) >= _SHORTEST_CODE and has_letters and any(map(str.isdecimal, word))
 
@@ -313,7 +323,7 @@ def begins_code(word: str, other: str) -> bool:
     is_ending = rest[:1].isalpha() or set(rest) == {"0"}
     if not is_ending or rest in _VARIANTS - {"xl"}:
         return False
-    # One letter more makes another of a short number: ZX3 is not ZX3B, T90 is T90SR.
+    # One more letter makes a short number another one: ZX3 is not ZX3B, T90 is T90SR.
     if is_code(word) or (_is_long_number(word) and (rest.isalpha() or len(rest) > 1)):
         return True
     is_whole = rest.isalpha() or len(word) > _SHORTEST_NUMBER
@@ -333,7 +343,7 @@ def several_things(wanted: Wording, offered: Wording) -> bool:
 
 
 def more_sizes(wanted: Wording, offered: Wording) -> int:
-    """How many sizes it has besides, in units in which the list names one."""
+    """Counts the sizes that it has besides, in units in which the list names one."""
     return sum(
         len(offered.sizes[unit] - numbers)
         for unit, numbers in wanted.sizes.items()
@@ -364,7 +374,8 @@ def _other_words(
 
 
 def _not_called(wanted: Wording, words: Sequence[str]) -> list[str]:
-    """Without what the row says under another name: a loveseat is a sofa for two, scarlet red."""
+    """Returns the words without those that the row says under another name: a loveseat is a sofa
+    for two, scarlet red."""
     names = {name for each in phrases_in(tuple(wanted.tokens)).values() for name in each}
     called = {word for name in names for word in name}
     return [
@@ -376,7 +387,7 @@ def _not_called(wanted: Wording, words: Sequence[str]) -> list[str]:
 
 
 def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Of some words a product has one: twin or queen, gas or electric."""
+    """Yields words of which a product has only one: twin or queen, gas or electric."""
     groups = {group: word for word in more if (group := exclusive_group(word))}
     for word in sorted(missing) if groups else ():
         group = exclusive_group(word)
@@ -386,7 +397,7 @@ def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[tuple[st
 
 
 def _begins(word: str, others: Iterable[str]) -> bool:
-    """SD is short for SDXC."""
+    """Whether the word begins another: SD is short for SDXC."""
     return len(word) > 1 and any(
         other.startswith(word) and len(other) > _LONGEST_CODE and len(set(other)) > 1
         for other in others
@@ -395,7 +406,7 @@ def _begins(word: str, others: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=_CACHED)
 def _is_letter_code(word: str) -> bool:
-    """As in AA, EF or size B."""
+    """Whether the word is a short letter code, such as AA, EF or size B."""
     if unit_of(word) or is_remark(word):
         return False
     is_short = word.isalpha() and (len(word) <= _LONGEST_CODE or len(set(word)) == 1)
@@ -403,7 +414,8 @@ def _is_letter_code(word: str) -> bool:
 
 
 def _form_of_code(word: str) -> bool:
-    """Of one letter, as AA and B, or of two: only those of one form exclude each other."""
+    """Whether the code repeats one letter, as AA and B do, or has two: only those of one form
+    exclude each other."""
     return len(set(word)) == 1
 
 
@@ -416,14 +428,16 @@ def other_sizes(wanted: Wording, offered: Wording) -> Iterator[str]:
 
 
 def other_fit(wanted: Wording, offered: Wording) -> Iterator[str]:
-    """Clothes of another size, if its title says one."""
+    """Yields why clothes are of another size, if the title gives one."""
     own, other = frozenset(wanted.worn.values()), frozenset(offered.worn.values())
     if own and other and own.isdisjoint(other):
         yield f"size {min(other)} instead of {min(own)}"
 
 
 def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
-    """A number of pieces may be written as a count: 12 pack, 12 count."""
+    """Yields why the pack differs.
+
+    A number of pieces may be written as a count: 12 pack, 12 count."""
     own, other = wanted.pack or 1, offered.pack or 1
     if own == other:
         return
@@ -443,7 +457,7 @@ def _names_several(wanted: Wording, offered: Wording) -> bool:
 
 
 def _names_any_pack(wanted: Wording) -> bool:
-    """A combo pack, a multipack: without a number."""
+    """Whether a combo pack or a multipack is wanted, without a number."""
     return wanted.pack is None and not _SEVERAL_PACKED.isdisjoint(wanted.tokens)
 
 
@@ -458,5 +472,5 @@ def _share(words: frozenset[str], within: Wording) -> float:
 
 
 def _has_alike(word: str, within: Wording) -> bool:
-    """In the plural, or within a longer word."""
+    """Whether the word is there in the plural, or within a longer word."""
     return len(word) > _LONGEST_CODE + 1 and word.rstrip("s") in within.text

@@ -1,4 +1,5 @@
-"""How likely an offer is the product, from how its words compare with those of the other offers."""
+"""Weighs how likely an offer is the product, by comparing its words with those of the other
+offers."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ _FAR_BEHIND = -1.0
 _SLIGHT = 0.1
 _OTHER = frozenset(("other_thing", "accessory", "not_itself", "like_code"))
 _STEEP = 50.0
-#: Doubts that say nothing against an offer of the brand and model that the row names.
+#: Doubts that do not count against an offer of the brand and model that the row names.
 _OF_WORDS = frozenset(("other_numbers", "no_number", "other_code", "other_name", "hardly"))
 TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
 SAME_PRICE_OF_VARIANTS = 0.06
@@ -61,7 +62,7 @@ DOUBTS = (
 
 @lru_cache(maxsize=_CACHED)
 def worth(word: str) -> float:
-    """How much a word says about which product it is, whatever the offers have."""
+    """Returns how much a word says about which product it is, whatever the offers have."""
     kind = kind_of(word)
     if word in _PLAIN:
         return _WORTH_PLAIN
@@ -71,20 +72,21 @@ def worth(word: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The words of a row among its offers: what one of many has tells more than what all have."""
+    """The words of a row among its offers: a word that one of many has tells more than one that all
+    have."""
 
     words: frozenset[str]
     unknown: frozenset[str]  # words that no offer has
     worth: Mapping[str, float]
     total: float
-    known: float  # of the total, what any offer has
+    known: float  # the part of the total that any offer has
 
     @classmethod
     def of(cls, words: frozenset[str], scores: Sequence[Score]) -> Field:
         having = {word: sum(word not in each.missing for each in scores) for word in words}
         values = {word: worth(word) * _rarity(having[word], len(scores)) for word in words}
         unknown = frozenset(word for word, number in having.items() if not number)
-        # Exact sums: the order of words differs from process to process.
+        # Exact sums, because the order of words differs from process to process.
         total = fsum(values.values()) or 1.0
         return cls(words, unknown, values, total, total - fsum(values[word] for word in unknown))
 
@@ -92,7 +94,7 @@ class Field:
         return fsum(self.worth[word] for word in words) / self.total
 
     def lacking(self, each: Score) -> float:
-        """The share of what the offers know that this one does not have."""
+        """Returns the share of what the offers know that this one does not have."""
         missing = each.missing - self.unknown
         return self.share(missing) * self.total / self.known if self.known else 1.0
 
@@ -129,8 +131,10 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
 
 
 def is_weighed(each: Score) -> bool:
-    """Whether the weights decide about it: nothing rules it out, and no offer is far better. What
-    looks like another thing has to be ahead of all others, also of those that cannot be bought."""
+    """Whether the weights decide about it: nothing rules it out, and no offer is far better.
+
+    An offer that looks like another thing has to be ahead of all others, also of those that cannot
+    be bought."""
     least = _FAR_BEHIND if each.doubts.keys().isdisjoint(_OTHER) else _SLIGHT
     is_near = each.gap >= least or bool(each.same_model)
     return each.by_words and not each.vetoes and is_near
@@ -146,14 +150,15 @@ def _gap(each: Score, scores: Sequence[Score]) -> float:
 
 
 def _other_code(each: Score, codes: Sequence[str]) -> dict[str, str]:
-    """Another offer has the number that the row says, this one only begins or ends with it."""
+    """Returns a doubt if another offer has the number that the row says, and this one only begins
+    or ends with it."""
     title = Wording.of(f"{each.offer.title} {each.offer.model}")
     wrong = [code for code in codes if code not in each.missing and not title.has(code)]
     return {"not_itself": f"not {', '.join(wrong)} itself"} if wrong else {}
 
 
 def _is_full_name(word: str) -> bool:
-    """Not an abbreviation, which leaves out vowels."""
+    """Whether the word is not an abbreviation, which leaves out vowels."""
     return kind_of(word) is Kind.NAME and not _VOWELS.isdisjoint(word)
 
 
@@ -163,15 +168,15 @@ def _hardly(each: Score) -> dict[str, str]:
 
 
 def _other_name(wanted: Wanted, each: Score, unknown: frozenset[str]) -> dict[str, str]:
-    """A doubt that it is another product of the kind, though nothing contradicts it."""
+    """Returns a doubt that it is another product of the kind, though nothing contradicts it."""
     names = frozenset(word for word in each.missing & unknown if _is_full_name(word))
     other = _substitute(names, wanted.wording.tokens, each)
     return {"other_name": f"{other} instead of {', '.join(sorted(names))}"} if other else {}
 
 
 def _alone(each: Score, field: Field, least: float) -> Iterator[str]:
-    """With hardly another offer to compare it with, every doubt counts, and so does the share of
-    the words that it has."""
+    """Yields doubts if there is hardly another offer to compare it with: then every doubt counts,
+    and so does the share of the words that it has."""
     for kind, doubt in each.doubts.items():
         if each.same_model < 1.0 or kind not in _OF_WORDS:
             yield doubt
@@ -182,7 +187,8 @@ def _alone(each: Score, field: Field, least: float) -> Iterator[str]:
 
 
 def _sure_alone(each: Score, field: Field) -> float:
-    """It may have no name that the row does not say instead of one that it says."""
+    """Returns how certain it is alone: it may have no name that the row does not say instead of one
+    that it says."""
     if each.same_model and each.brand:
         return 1.0
     names = _of_kind(each.missing, Kind.NAME)
@@ -196,7 +202,7 @@ def _sure_alone(each: Score, field: Field) -> float:
 def features(
     wanted: Wanted, each: Score, scores: Sequence[Score], field: Field
 ) -> dict[str, float]:
-    """What speaks for an offer and against it, each between -1 and 1."""
+    """Returns the evidence for and against an offer, each between -1 and 1."""
     return {
         "bias": 1.0,
         "evidence": min(fsum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH,
@@ -217,13 +223,14 @@ def features(
 
 
 def _model_elsewhere(each: Score, scores: Sequence[Score]) -> float:
-    """Another offer has the model that the row names."""
+    """Returns whether another offer has the model that the row names."""
     most = max((other.same_model for other in scores if not other.vetoes), default=0.0)
     return max(0.0, most - each.same_model)
 
 
 def _lacks(wanted: Wanted, each: Score, field: Field) -> dict[str, float]:
-    """Words of the row that it does not have; those that no offer has may be people's own."""
+    """Returns how much it lacks of the row's words; those that no offer has may be the writer's
+    own."""
     missing = {kind: _of_kind(each.missing, kind) for kind in Kind}
     names = missing[Kind.NAME]
     return {
@@ -242,8 +249,8 @@ def _lacks(wanted: Wanted, each: Score, field: Field) -> dict[str, float]:
 
 
 def _amounts(wanted: Wanted, each: Score) -> dict[str, float]:
-    """How much it has of the row and misses, whatever other offers have; and how much more the
-    next best misses."""
+    """Returns how much of the row it has and misses, whatever other offers have; and how much more
+    the next best misses."""
     words = wanted.wording.words
     had = [kind_of(word) for word in words - each.missing]
     return {
@@ -267,8 +274,8 @@ def _amounts(wanted: Wanted, each: Score) -> dict[str, float]:
 
 
 def _substitute(names: frozenset[str], tokens: Sequence[str], each: Score) -> str:
-    """The name that it has beside a word that both have, where the row has another name: Master
-    of MX Master for MX Anywhere."""
+    """Returns the name that it has next to a word that both have, if the row has another name:
+    Master of MX Master for MX Anywhere."""
     if not names:
         return ""
     own = Wording.of(each.offer.title).tokens
@@ -298,7 +305,7 @@ def _has_replaced(words: frozenset[str], tokens: Sequence[str], each: Score) -> 
 
 
 def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str, float]:
-    """With the other offers: whether one has more of the row, or as much."""
+    """Compares with the other offers: whether one has more of the row, or as much."""
     others = [other for other in scores if other is not each and not other.is_other_thing]
     rivals = [other for other in others if other.fits and not is_same_thing(each, other)]
     if _price(wanted, each)["price_near"]:  # the price says which of them is meant
@@ -319,7 +326,9 @@ def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str,
 
 
 def _price(wanted: Wanted, each: Score) -> dict[str, float]:
-    """What a list says is often what it cost years ago: it costs more now, rarely less."""
+    """Compares the price.
+
+    What a list says is often what it cost years ago: it costs more now, rarely less."""
     target, price = wanted.product.price_minor, each.offer.price_minor
     if not target or not price:
         return dict.fromkeys(("price_same", "price_near", "price_above", "price_below"), 0.0)
@@ -333,8 +342,9 @@ def _price(wanted: Wanted, each: Score) -> dict[str, float]:
 
 
 def siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score]:
-    """Other products of the maker, of the same kind as far as their titles say, that lack nothing
-    of the row but the word for it: the row says what kind of thing it was, and not which one."""
+    """Returns other products of the maker, of the same kind as far as their titles say, that lack
+    nothing of the row but the word for it: the row says what kind of thing it was, and not which
+    one."""
     if best.identity or not best.excess or not best.brand:
         return []
     said = [word for word in wanted.wording.words - best.missing if kind_of(word) in TELLING]
@@ -352,7 +362,8 @@ def siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score
 
 
 def _costs_otherwise(each: Score, best: Score) -> bool:
-    """As another product of the kind does; what costs a fraction is a part of it."""
+    """Whether the price differs as another product's of the kind does; one that costs a fraction is
+    a part of it."""
     one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
     return other / _OTHER_SCALE <= one < other * (1 - SAME_PRICE_OF_VARIANTS)
 
@@ -366,12 +377,12 @@ def _of_kind(words: frozenset[str], kind: Kind) -> frozenset[str]:
 
 
 def _excess(each: Score) -> int:
-    """How many names and numbers it has that the row does not say."""
+    """Counts names and numbers that it has and the row does not say."""
     return sum(kind_of(word) in (Kind.NAME, Kind.NUMBER) for word in each.extra)
 
 
 def is_same_thing(each: Score, other: Score) -> bool:
-    """The same words are said of both, and their titles are almost the same."""
+    """Whether the same words are said about both, and their titles are almost the same."""
     if each.identity and other.identity:
         return True
     if each.doubts.keys() != other.doubts.keys():
@@ -386,7 +397,7 @@ def is_same_thing(each: Score, other: Score) -> bool:
 
 @cache
 def weights() -> Mapping[str, Mapping[str, float]]:
-    """Those of an offer, and those of the choice."""
+    """Returns the weights of an offer, and those of the choice."""
     values: Mapping[str, Mapping[str, float]] = json.loads(_FILE.read_text("utf-8"))
     return values
 

@@ -1,6 +1,6 @@
-"""Holdfast as a Reconciliation service, version 0.2: what to answer, given what is known.
+"""Answers requests to the Reconciliation service, version 0.2, given what is known.
 
-Pure but for the repository: routes, tokens and headers are the web's concern.
+Pure except for the repository: routes, tokens and headers are the web's concern.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TYPE_STRICT = ("any", "should", "all")
 _DEFAULT_LIMIT = 5
 _MOST_CANDIDATES = 50
 _SUGGESTIONS = 20
-_VALUES_OF_ONE = 10  # on average, of the queries that a batch may have: each is looked up
+_VALUES_OF_ONE = 10  # each is looked up, so a batch may have only this many per query on average
 _MOST_TYPES = 100
 _ID_CHARACTERS = 200
 
@@ -83,7 +83,8 @@ class Repository(Protocol):
     async def properties(self, prefix: str, limit: int) -> Sequence[Term]: ...
 
     async def properties_of(self, type_id: str, limit: int) -> Sequence[Term]:
-        """Those that entities of a type have, the most common first; without a type, of all."""
+        """Returns the properties that entities of a type have, the most common first; without a
+        type, of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,9 @@ def manifest(
     types: Sequence[Term],
     spaces: tuple[str, str] = (IDENTIFIER_SPACE, SCHEMA_SPACE),
 ) -> dict[str, Any]:
-    """What the service says of itself; `base_url` includes its token. `spaces` are those of ids and
-    of properties."""
+    """Returns what the service says about itself; `base_url` includes its token.
+
+    `spaces` are those of ids and of properties."""
 
     def suggest(kind: str) -> dict[str, str]:
         return {
@@ -131,7 +133,7 @@ def manifest(
 
 
 def read_queries(text: str, most: int) -> dict[str, IncomingQuery]:
-    """The queries of a request, checked; BadQueries says what is wrong with which."""
+    """Returns the queries of a request, checked; raises BadQueries with what is wrong in which."""
     try:
         batch = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -319,7 +321,7 @@ async def suggest_properties(prefix: str, repository: Repository) -> dict[str, A
 
 
 async def preview(entity_id: str, repository: Repository) -> str | None:
-    """A small page about an entity, for OpenRefine's frame; None: it is not known."""
+    """Returns a small page about an entity, for OpenRefine's frame; None if it is not known."""
     known = await repository.get(entity_id)
     if known is None:
         return None
@@ -341,7 +343,8 @@ async def flyout(entity_id: str, repository: Repository) -> dict[str, str] | Non
 
 
 def cross_origin_headers() -> dict[str, str]:
-    """OpenRefine and other pages may read what this service answers, without credentials."""
+    """Returns headers that let OpenRefine and other pages read what this service answers, without
+    credentials."""
     return {
         "Access-Control-Allow-Origin": "*",
         "Access-Control-Allow-Methods": "GET, POST",

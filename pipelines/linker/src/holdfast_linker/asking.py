@@ -1,12 +1,12 @@
-"""Waiting for a provider.
+"""Waits for a provider.
 
 A refusal closes the gate of the host for all workers. An entry that gave up its place for every
-closed second would lose more than that second: its claim goes back, its batch of look-ups is
-broken up, and both have to be put together again. So a request waits for a short closure and is
-sent again; for a long one the entry gives up its place, which uses up no attempt.
+closed second would lose more than that second: its claim goes back, its batch of look-ups is broken
+up, and both have to be put together again. So a request waits for a short closure and is sent
+again; for a long one the entry gives up its place, which uses up no attempt.
 
 A provider that cannot be reached closes its gate too, however long it is down: entries wait, and
-now and then one of them tries.
+from time to time one of them tries.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ T = TypeVar("T")
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 4.0
 _WAITS = 5
-_LOST = ("NETWORK_ERROR", "CONNECTION_REFUSED")  # a connection: another may work
+_LOST = ("NETWORK_ERROR", "CONNECTION_REFUSED")  # a connection was lost: another may work
 _DOWN = (*_LOST, "DNS_ERROR", "TIMEOUT")
 
 
 async def asked(http: Http, url: str, send: Callable[[], Awaitable[T]]) -> T:
-    """What `send` returns, sent again after a refusal and after a short wait for the gate."""
+    """Returns what `send` returns, sent again after a refusal and after a short wait for the
+    gate."""
     tries = waits = 0
     while True:
         try:
@@ -60,5 +61,6 @@ async def _unless_down(http: Http, url: str, send: Callable[[], Awaitable[T]], *
 
 
 def is_page(reply: Reply) -> bool:
-    """Whether it is a page for people, whatever type it was sent with: no JSON begins so."""
+    """Whether the reply is a page for people, whatever type it was sent with: no JSON begins this
+    way."""
     return reply.content_type == "text/html" or reply.content[:100].lstrip().startswith(b"<")

@@ -93,7 +93,7 @@ def match(
     given = {"provider": provider, "language": language, "auto_accept": auto_accept}
     rules = {option: value for option, value in given.items() if value is not None}
     if out is not None:
-        format_of(out, None)  # refused before anything is made
+        format_of(out, None)  # refuses the format before anything is created
     found = _project(settings, project or file.stem, rules)
     change = find_or_add_dataset(found, file.name, columns, content_key(file), new=new)
     dataset_id = make_change(settings, change)
@@ -106,7 +106,7 @@ def match(
 
 
 def _print_summary(settings: Settings, project: Project) -> None:
-    """What became of the entries, and how to decide about those that are not certain."""
+    """Prints what became of the entries, and how to decide about those that are not certain."""
 
     async def main() -> dict[str, int]:
         async with opened_store(settings) as store:
@@ -147,7 +147,7 @@ def _project(settings: Settings, name: str, rules: dict[str, Any]) -> Project:
 def _mapping_of(
     file: Path, settings: Settings, given: Path | None, name: str | None, of_type: str | None
 ) -> ColumnMapping:
-    """From a file or guessed, and shown before anything is matched."""
+    """Returns the mapping from a file, or guessed, and shows it before anything is matched."""
     columns = list(open_table(file, {}, settings).detected.columns)
     if given is not None:
         options = _read_json(given)
@@ -209,7 +209,7 @@ def projects(as_json: bool = JSON) -> None:
     ]  # fmt: skip
     headers = ("project", "name", "provider", "entries", "accepted", "reviewed", "to review",
                "failed")  # fmt: skip
-    empty = f"{settings.owner} has no projects. Make one with: holdfast linker match FILE"
+    empty = f"{settings.owner} has no projects. Create one with: holdfast linker match FILE"
     print_table(headers, rows, empty, right=headers[3:])
 
 

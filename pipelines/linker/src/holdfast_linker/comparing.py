@@ -1,4 +1,4 @@
-"""How well one value that a row gives agrees with one value of a candidate. Pure."""
+"""Compares one value that a row gives with one value of a candidate. Pure."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _POINT = re.compile(
 _EARTH_KILOMETRES = 6371.0
 _SAME_PLACE_KILOMETRES = 1.0
 
-#: How much an agreement tells: about the number of halvings of those who would agree by chance.
-#: An occupation or a country is shared by many; a day of birth by few; an identifier by nobody.
+#: How much an agreement tells: roughly how often the number of those who would agree by chance is
+#: halved. An occupation or a country is shared by many; a day of birth by few; an identifier by
+#: none.
 STRENGTH_OF_DATE = {
     Precision.CENTURY: 0.0,
     Precision.DECADE: 1.0,
@@ -56,13 +57,14 @@ class Comparison:
 
 
 def compare(given: GivenValue, values: Sequence[Value]) -> Comparison | None:
-    """The best agreement with any of the values; None where nothing can be compared."""
+    """Returns the best agreement with any of the values; None if nothing can be compared."""
     results = [result for value in values if (result := _compare_one(given, value)) is not None]
     return max(results, key=lambda result: (result.score, result.strength), default=None)
 
 
 def same_identifier(given: GivenValue, values: Sequence[Value]) -> Value | None:
-    """The value that is this identifier, written with or without separators or as an address."""
+    """Returns the value that is this identifier, written with or without separators or as an
+    address."""
     wanted = {_identifier(given.text), _identifier(bare_identifier(given.text))}
     for value in values:
         if value.kind in (Kind.IDENTIFIER, Kind.TEXT) and _identifier(value.text) in wanted:
@@ -71,7 +73,7 @@ def same_identifier(given: GivenValue, values: Sequence[Value]) -> Value | None:
 
 
 def bare_identifier(text: str) -> str:
-    """Of an address, what comes last: identifiers are often given as links."""
+    """Returns the last part of an address: identifiers are often given as links."""
     if not text.startswith(("http://", "https://")):
         return text
     return unquote(urlsplit(text).path.rstrip("/").rpartition("/")[2]) or text
@@ -159,7 +161,7 @@ def _compare_url(left: str, right: str) -> float:
 
 
 def _address(text: str) -> str:
-    """Without scheme, `www.`, fragment and final slash."""
+    """Returns the address without scheme, `www.`, fragment and final slash."""
     rest = text.strip().partition("#")[0]
     rest = rest.partition("://")[2] or rest
     host, slash, path = rest.partition("/")

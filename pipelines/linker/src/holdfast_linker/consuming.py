@@ -1,14 +1,15 @@
-"""The message type `entity.match`: another program asks for a match.
+"""Takes messages of the type `entity.match`: another program asks for a match.
 
 With a row:    {"header": {"type": "entity.match", "version": 1},
                 "body": {"project_id": 3, "row": {"name": "Douglas Adams"}}}
 With a task:   {"header": {…, "version": "1.0"}, "body": {"project_id": 3, "task_id": 17, …}}
 
-The row, or the entry of a task that failed, is added to the standing job of the project and
-matched by the rules of the project. A task that has a result or a decision is left alone, and one
-that is gone is obsolete: in both cases the message is taken and nothing happens.
+The row, or the entry of a task that failed, is added to the standing job of the project and matched
+by the rules of the project. A task that has a result or a decision stays as it is, and one that is
+gone is obsolete: in both cases the message is accepted and nothing happens.
 
-A signed message is taken for any project; an unsigned one for those of the owner of the workers.
+A signed message is accepted for any project; an unsigned one for those of the owner of the
+workers.
 """
 
 from __future__ import annotations
@@ -70,12 +71,12 @@ class Taking:
     async def _project(
         self, tx: Tx, message: Incoming, header: Mapping[str, Any], body: Mapping[str, Any]
     ) -> Project:
-        """That of the message, if its sender may add to it."""
+        """Returns the project of the message, if its sender may add to it."""
         signature, owner = _text(header, "signature"), _text(body, "owner")
         self.tools.trust(message, signature, owner, _instant(header.get("created_at")))
         named = header.get("message_id", header.get("job_id"))
         if signature is not None and (not named or named != message.message_id):
-            # A copy under another id would be taken again.
+            # A copy under another id would be accepted again.
             raise BadMessage("its message id is not the one that was signed", "NOT_ALLOWED")
         project = await _project(tx, body.get("project_id"))
         if owner not in (None, project.owner_id):
@@ -122,7 +123,7 @@ async def _project(tx: Tx, given: Any) -> Project:
     if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= _LARGEST_ID:
         raise BadMessage("body.project_id is not an id", "BAD_BODY")
     rows = await tx.fetch("linker_project", {"id": given})
-    # Locked: its deletion would miss what is added now.
+    # Locked: otherwise its deletion would miss what is added now.
     if not rows or not await tx.fetch(
         "linker_own_project", {"id": given, "owner_id": rows[0]["owner_id"]}
     ):
@@ -141,14 +142,14 @@ def _row(project: Project, body: Mapping[str, Any]) -> Sequence[Record]:
 
 
 async def _task(tx: Tx, project: Project, body: Mapping[str, Any]) -> Sequence[Record]:
-    """The entry of a failed task moves to the standing job, so that it has one task."""
+    """Moves the entry of a failed task to the standing job, so that it has one task."""
     job_id, seq = split_task_id(body["task_id"])
     key = {"project_id": project.id, "job_id": job_id, "seq": seq}
     for row in await tx.fetch("linker_task_of", key):
         if row["state"] != TaskState.FAILED:
             continue
         if not await tx.take("linker_move_task", {"job_id": job_id, "seq": seq}):
-            continue  # somebody has decided about it
+            continue  # a person has decided about it
         values, mapping = _row_of(orjson.loads(row["entry"]), row["key"])
         return [_record(project, values, mapping)]
     return []
@@ -159,7 +160,7 @@ def _record(project: Project, row: Json, mapping: ColumnMapping) -> Record:
 
 
 def _row_of(entry: Json, key: str) -> tuple[Json, ColumnMapping]:
-    """The row that an entry came from, as far as it was used, and what its columns say."""
+    """Returns the row that an entry came from, as far as it was used, and what its columns say."""
     row: Json = {"id": key, "name": entry["name"], "aliases": entry["aliases"]}
     columns: dict[str, dict[str, str]] = {}
     for part in ("dates", "identifiers", "properties"):

@@ -1,4 +1,4 @@
-"""Dates that are known to the day, the year or only the century, and how well two agree."""
+"""Dates that are known to the day, the year or only the century, and how well two of them agree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class Precision(IntEnum):
-    """Wikidata's numbers."""
+    """How exactly a date is known, in Wikidata's numbers."""
 
     CENTURY = 7
     DECADE = 8
@@ -20,7 +20,7 @@ class Precision(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartialDate:
-    """Years before our era are negative; there is no year 0."""
+    """A date of which a part is known. Years before our era are negative; there is no year 0."""
 
     year: int
     month: int = 0
@@ -44,7 +44,7 @@ class PartialDate:
 
 
 class BadDate(ValueError):
-    """A text that is not a date. `rest` is what of it can still be used."""
+    """Raised for a text that is not a date. `rest` is what of it can still be used."""
 
     def __init__(self, code: str, detail: str, rest: PartialDate | None = None) -> None:
         super().__init__(detail)
@@ -53,7 +53,7 @@ class BadDate(ValueError):
         self.rest = rest
 
 
-_LONGEST = 100  # characters; the expressions below would take long for a megabyte of blanks
+_LONGEST = 100  # in characters; the expressions below would take long for a megabyte of blanks
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CIRCA = re.compile(r"^(?:c\.|ca\.?|circa|about|around|approx\.?|~)\s*|\s*\?$", re.IGNORECASE)
 _ERA = re.compile(r"\s*\b(bce?|b\.c\.(?:e\.)?|ce|ad|a\.d\.)$", re.IGNORECASE)
@@ -78,11 +78,10 @@ _LAST_JULIAN_YEAR = 1923  # Greece was the last to change
 
 
 def parse_date(text: str) -> PartialDate:
-    """The date in the forms that tables have; BadDate where there is none.
+    """Parses a date in the forms that tables have; raises BadDate if there is none.
 
-    Where day and month cannot be told apart, or the day does not exist, the year is what can be
-    used.
-    """
+    If day and month cannot be told apart, or the day does not exist, the year is what can be
+    used."""
     rest = text.strip().lower()
     if len(rest) > _LONGEST:
         raise BadDate("DATE_UNREADABLE", f"{text[:50]!r} is not a date")
@@ -154,8 +153,9 @@ def _exists(year: int, month: int, day: int) -> bool:
 
 
 def _ordinal(year: int, month: int, day: int) -> int | None:
-    """The number of the day; None where Python's calendar has no such day. Years outside
-    1..9999 are moved by whole cycles of the calendar, which keeps distances."""
+    """Returns the number of the day; None if Python's calendar has no such day.
+
+    Years outside 1..9999 are moved by whole cycles of the calendar, which keeps distances."""
     moved = year if 1 <= year <= 9999 else year % 400 + 2000
     try:
         return date(moved, month, day).toordinal()
@@ -188,11 +188,10 @@ class Agreement:
 
 
 def compare_dates(left: PartialDate, right: PartialDate) -> Agreement:
-    """How well two dates agree, judged at the precision that both have.
+    """Returns how well two dates agree, judged at the precision that both have.
 
-    The first of January is what tables say when they know only the year, so against another day
-    of that year it counts as the year.
-    """
+    The first of January is what tables say if they know only the year, so against another day of
+    that year it counts as the year."""
     shared = min(left.precision, right.precision)
     if shared is Precision.DAY and not _same(left, right, shared):
         return _compare_days(left, right)
@@ -236,7 +235,7 @@ def _compare_days(left: PartialDate, right: PartialDate) -> Agreement:
 
 
 def _calendar_shift(year: int) -> int:
-    """By how many days the Julian calendar is behind in this year."""
+    """Returns by how many days the Julian calendar is behind in this year."""
     return year // 100 - year // 400 - 2
 
 
@@ -251,7 +250,7 @@ def _compare_years(left: PartialDate, right: PartialDate, shared: Precision) -> 
 
 
 def to_gregorian(value: PartialDate) -> PartialDate:
-    """A Julian day as the Gregorian calendar names it; other dates unchanged."""
+    """Returns a Julian day as the Gregorian calendar names it; other dates unchanged."""
     if not value.julian or value.precision is not Precision.DAY or not 1 <= value.year <= 9998:
         return value
     number = _ordinal(value.year, value.month, value.day)

@@ -1,4 +1,4 @@
-"""What a person's decision about an entry does, in the transaction that writes it.
+"""Carries out a person's decision about an entry, in the transaction that writes it.
 
 choose "Q42"             the entry is Q42, a candidate or not
 reject                   it is none of them, and no item that exists
@@ -23,7 +23,7 @@ _NOTHING: dict[str, Any] = {"item": None, "label": None, "description": None, "s
 
 
 async def decide(tx: Tx, ruled: Ruled) -> Mapping[str, Any]:
-    """The values of columns that win over what matching found."""
+    """Returns the values of columns that take precedence over what matching found."""
     key = {"job_id": ruled.job.id, "seq": ruled.seq}
     tasks = await tx.fetch("linker_task", key)
     if not tasks:
@@ -41,7 +41,7 @@ async def decide(tx: Tx, ruled: Ruled) -> Mapping[str, Any]:
 
 
 async def _provider(tx: Tx, ruled: Ruled, task: Row) -> str:
-    """The project's: a standing job has entries of several."""
+    """Returns the project's provider: a standing job has entries of several projects."""
     for project in await tx.fetch("linker_project", {"id": task["project_id"] or 0}):
         return str(project["provider"])
     return rules_of(ruled.job.options).provider
@@ -99,7 +99,7 @@ async def _review(
 
 
 async def _know(tx: Tx, ruled: Ruled, key: dict[str, Any], provider: str, item_id: str) -> None:
-    """An item that was added by hand becomes a candidate, with its label if that is known."""
+    """Makes an item that was added by hand a candidate, with its label if that is known."""
     known = await tx.fetch("linker_entity", {"space": provider, "id": item_id})
     label, description = (known[0]["label"], known[0]["description"]) if known else (item_id, "")
     given = ruled.value.get("label") if isinstance(ruled.value, dict) else None
@@ -140,7 +140,7 @@ async def _candidate(tx: Tx, key: dict[str, Any], item_id: str) -> Row:
 
 
 def _item_in(value: Any, name: str) -> str:
-    """From `"Q42"` or `{"item": "Q42"}`."""
+    """Parses an item from `"Q42"` or `{"item": "Q42"}`."""
     item_id = value.get(name) if isinstance(value, dict) else value
     if not isinstance(item_id, str) or not item_id.strip():
         raise UserError("the decision names no item", f'Give it as {{"{name}": "Q42"}}.')
@@ -148,7 +148,7 @@ def _item_in(value: Any, name: str) -> str:
 
 
 def checked_item(text: str, provider: str) -> str:
-    """The id of an item; Wikidata's may come as an address."""
+    """Returns the id of an item; Wikidata's may be given as an address."""
     item_id = item_of(text) if provider == WIKIDATA else text
     if item_id is None or not item_id.isprintable() or len(item_id) > _ID_CHARACTERS:
         raise UserError(f"{text[:50]!r} is not an item id", "One is a Q and a number, such as Q42.")

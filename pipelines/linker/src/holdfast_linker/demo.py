@@ -1,5 +1,5 @@
 """A small Wikidata for the demo, with namesakes, and a list of people to match with it: as much of
-the Action API as linker asks for, throttled now and then."""
+the Action API as linker needs, throttled now and then."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ _HITS = 50
 
 @cache
 def people() -> dict[str, tuple[str, int, str]]:
-    """Id -> name, year of birth, occupation. Every fifth has the name of the one before."""
+    """Returns name, year of birth and occupation by id.
+
+    Every fifth person has the name of the one before."""
     known = {entity_id: (name, year, "Q36180") for entity_id, name, year in _FAMOUS}
     for number in range(_PEOPLE):
         who = number - 1 if number % 5 == 4 else number
@@ -96,7 +98,7 @@ def _claim(datatype: str, kind: str, value: Json) -> list[Json]:
 
 
 def answer(ask: Ask) -> Reply:
-    """w/api.php, as Wikidata answers."""
+    """Answers w/api.php as Wikidata does."""
     if ask.path != "w/api.php":
         return NOT_FOUND
     if fate(f"busy {int(ask.uptime_seconds * 50)}", 200) == 0:
@@ -134,7 +136,7 @@ def _hit(entity_id: str) -> Json:
 
 
 def _rows() -> Iterator[tuple[Any, ...]]:
-    """A list as archives have it: years, names turned around, somebody whom nobody knows."""
+    """Yields a list as archives have it: years, reversed names, a person whom no one knows."""
     known = list(people().items())
     for number in range(1, _ENTRIES + 1):
         _, (name, year, occupation) = known[fate(f"entry {number}", len(known))]
@@ -157,7 +159,7 @@ def sample_table() -> str:
 
 
 def environment(url: str) -> dict[str, str]:
-    # All servers of the demo share two gates: this one must not be slower than the others.
+    # All servers of the demo share two gates, so this one must not be slower than the others.
     url = url.replace("127.0.0.1", "localhost")
     return {
         "HOLDFAST_LINKER_WIKIDATA_URL": f"{url}/w/api.php",
@@ -167,7 +169,7 @@ def environment(url: str) -> dict[str, str]:
 
 
 async def fill(sample: Sample) -> None:
-    """One project with one dataset, made once."""
+    """Adds one project with one dataset, once."""
     owner = "admin"
     if await sample.fetch("linker_project_by_name", {"owner_id": owner, "name": _PROJECT}):
         return

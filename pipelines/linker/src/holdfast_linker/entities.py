@@ -1,7 +1,7 @@
 """Entities as Wikibase's JSON has them, and the values of their claims.
 
 Everything here is pure. PHP writes an empty map as a list, labels may be absent in every language,
-and a claim may say that a value exists but is unknown: each of these is ordinary.
+and a claim may say that a value exists but is unknown: each of these is normal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Rank(IntEnum):
 
 
 class Kind(StrEnum):
-    """What a value is, as far as comparing it is concerned."""
+    """The kind of a value, as far as comparing it is concerned."""
 
     TEXT = "text"
     IDENTIFIER = "identifier"
@@ -37,17 +37,17 @@ class Kind(StrEnum):
     DATE = "date"
     QUANTITY = "quantity"
     PLACE = "place"  # a coordinate
-    UNKNOWN = "unknown"  # there is one, nobody knows which
+    UNKNOWN = "unknown"  # there is one, but it is unknown
     NONE = "none"  # it is known that there is none
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     kind: Kind
-    text: str = ""  # as people read it; the id of an item
+    text: str = ""  # as people read it; or the id of an item
     date: PartialDate | None = None
     point: tuple[float, float] | None = None  # latitude, longitude
-    names: tuple[str, ...] = ()  # of an item, where they were looked up
+    names: tuple[str, ...] = ()  # names of an item, if they were looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Entity:
         return in_language(self.labels, language)
 
     def best(self, property_id: str) -> list[Value]:
-        """The values of the best rank there is; deprecated ones never count."""
+        """Returns the values of the best rank there is; deprecated ones never count."""
         claims = [c for c in self.claims.get(property_id, ()) if c.rank is not Rank.DEPRECATED]
         if not claims:
             return []
@@ -84,7 +84,7 @@ class Entity:
         return [claim.value for claim in claims if claim.rank is highest]
 
     def current(self, property_id: str) -> list[Value]:
-        """All values that are not deprecated: an old identifier still names the thing."""
+        """Returns all values that are not deprecated: an old identifier still names the thing."""
         claims = self.claims.get(property_id, ())
         return [claim.value for claim in claims if claim.rank is not Rank.DEPRECATED]
 
@@ -94,18 +94,18 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What scoring compares an entry with, wherever it came from."""
+    """A candidate as scoring compares it with an entry, wherever it came from."""
 
     id: str
     label: str
     names: tuple[str, ...]
     description: str = ""
-    types: frozenset[str] | None = None  # with all they are subclasses of; None: not known
+    types: frozenset[str] | None = None  # with all classes above them; None: not known
     values: Mapping[str, Sequence[Value]] = field(default_factory=dict)
 
 
 def in_language(texts: Mapping[str, str], language: str) -> str | None:
-    """The text in this language, else the one for all languages, English, or any."""
+    """Returns the text in this language, else the one for all languages, English, or any."""
     for choice in (language, "mul", "en"):
         if texts.get(choice):
             return texts[choice]
@@ -113,16 +113,16 @@ def in_language(texts: Mapping[str, str], language: str) -> str | None:
 
 
 def number_of(entity_id: str) -> int:
-    """The number in an id, for ordering: Q42 comes before Q100."""
+    """Returns the number in an id, for ordering: Q42 comes before Q100."""
     match = _ENTITY_NUMBER.fullmatch(entity_id)
     return int(match[1]) if match else 2**63
 
 
 def parse_entities(reply: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Entity | None]:
-    """The entities of a wbgetentities reply by the ids they were asked for; None: no such thing.
+    """Returns the entities of a wbgetentities reply by the requested ids; None if one does not
+    exist.
 
-    A redirected item comes under the id that was asked for, or under its target's.
-    """
+    A redirected item comes under the id that was requested, or under its target's."""
     parsed: dict[str, Entity | None] = {}
     sources: dict[str, Entity] = {}
     for key, raw in as_map(reply.get("entities")).items():
@@ -134,7 +134,8 @@ def parse_entities(reply: Mapping[str, Any], wanted: Iterable[str]) -> dict[str,
 
 
 def parse_entity(raw: Mapping[str, Any]) -> Entity | None:
-    """None where the entity is missing: `missing` is an empty text in the old format."""
+    """Parses an entity; returns None if it is missing: `missing` is an empty text in the old
+    format."""
     if "missing" in raw and raw["missing"] is not False:
         return None
     redirect = as_map(raw.get("redirects"))
@@ -199,7 +200,7 @@ def _data_value(type_: str, raw: Any, datatype: str) -> Value:
 
 
 def _time(value: Mapping[str, Any]) -> Value:
-    """Zero months and days are ordinary: the precision says what is known."""
+    """Parses a time. Zero months and days are normal: the precision says what is known."""
     match = _TIME.match(str(value.get("time", "")))
     precision = int(value.get("precision", 0))
     if not match or not Precision.CENTURY <= precision <= 14 or not int(match[2]):
@@ -223,7 +224,7 @@ def _time(value: Mapping[str, Any]) -> Value:
 def candidate_of(
     entity: Entity, language: str, closure: Mapping[str, frozenset[str]] | None = None
 ) -> Candidate:
-    """The entity as scoring sees it. `closure` has all classes above each class."""
+    """Returns the entity as scoring sees it. `closure` has all classes above each class."""
     direct = entity.items(INSTANCE_OF)
     above = closure or {}
     types = frozenset(direct).union(*(above.get(class_id, frozenset()) for class_id in direct))

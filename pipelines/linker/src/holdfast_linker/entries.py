@@ -14,8 +14,8 @@ from holdfast_linker.names import NAME_CHARACTERS, clean, cut
 
 _PROPERTY_ID = re.compile(r"P[1-9]\d{0,9}")
 _ITEM_ID = re.compile(r"(?:https?://www\.wikidata\.org/(?:entity|wiki)/)?(Q[1-9]\d{0,9})")
-_VALUE_CHARACTERS = 1_500  # the longest string that Wikidata takes
-_MOST_VALUES = 50  # of one cell
+_VALUE_CHARACTERS = 1_500  # the longest string that Wikidata accepts
+_MOST_VALUES = 50  # limit of one cell
 _SEVERAL = re.compile(r"[|;\n]")
 _ROLES = (
     "id", "name", "aliases", "type", "types", "all_of_type", "dates", "identifiers", "properties"
@@ -24,20 +24,20 @@ _ROLES = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
-    """Which column of a dataset says what; the names are the table's own, to the letter."""
+    """What the columns of a dataset say; the names are exactly the table's own."""
 
     name: str | None = None
     id: str | None = None
     aliases: Sequence[str] = ()
     type: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)  # a cell's text to an item id
-    all_of_type: str | None = None  # where no cell says otherwise
+    types: Mapping[str, str] = field(default_factory=dict)  # the item id for a cell's text
+    all_of_type: str | None = None  # the type of entries whose cell says nothing else
     dates: Mapping[str, str] = field(default_factory=dict)  # column to property id
     identifiers: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """What `parse_mapping` reads."""
+        """Returns what `parse_mapping` reads."""
         given = {role: getattr(self, role) for role in _ROLES}
         return {
             role: list(value) if isinstance(value, tuple) else value
@@ -71,7 +71,7 @@ class GivenValue:
     property_id: str
     text: str
     date: PartialDate | None = None
-    doubtful: bool = False  # read with a guess: good for comparing, not for publishing
+    doubtful: bool = False  # read by guessing: good for comparing, not for publishing
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Entry:
 
     @property
     def searchable(self) -> bool:
-        """Whether there is anything to look for."""
+        """Whether there is anything to search for."""
         return bool(self.names or self.identifiers)
 
     @property
@@ -100,17 +100,16 @@ class Entry:
 
 
 def read_mapping(options: Mapping[str, Any], columns: Sequence[str]) -> ColumnMapping:
-    """The mapping that a project gives, checked against the table's columns.
+    """Returns the mapping that a project gives, checked against the table's columns.
 
-    InputError says which column or property id is wrong, before any row is read.
-    """
+    Raises InputError with the column or property id that is wrong, before any row is read."""
     mapping = parse_mapping(options)
     _check_columns(mapping, columns)
     return mapping
 
 
 def parse_mapping(options: Mapping[str, Any]) -> ColumnMapping:
-    """The mapping without a look at the table."""
+    """Parses the mapping without a look at the table."""
     unknown = sorted(set(options) - set(_ROLES))
     if unknown:
         raise InputError(
@@ -208,16 +207,15 @@ def is_property_id(text: str) -> bool:
 
 
 def item_of(text: str) -> str | None:
-    """The item id in a text that is one, alone or as a Wikidata address."""
+    """Returns the item id in a text that is one, alone or as a Wikidata address."""
     match = _ITEM_ID.fullmatch(text.strip())
     return match[1] if match else None
 
 
 def read_entry(row: Json, mapping: ColumnMapping, number: int) -> Entry:
-    """The entry of one row. `number` is the row's, and its key where no column has one.
+    """Returns the entry of one row. `number` is the row's, and its key if no column has one.
 
-    Nothing in a cell makes this fail: what cannot be used is left out and named in `problems`.
-    """
+    Nothing in a cell makes this fail: what cannot be used is left out and named in `problems`."""
     problems: list[Problem] = []
     key = _text(row, mapping.id) if mapping.id else ""
     if mapping.id and not key:
@@ -243,7 +241,7 @@ def _text(row: Json, column: str) -> str:
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        value = int(value)  # spreadsheets keep whole numbers so
+        value = int(value)  # as spreadsheets keep whole numbers
     return clean(str(value))
 
 
@@ -261,7 +259,7 @@ def _name(row: Json, column: str | None, problems: list[Problem]) -> str:
 
 
 def _several(row: Json, column: str, problems: list[Problem]) -> list[str]:
-    """The values of a cell: a list, or a text with | ; or line breaks between them."""
+    """Returns the values of a cell: a list, or a text with | ; or line breaks between them."""
     value = row.get(column)
     if value is None:
         return []

@@ -40,8 +40,7 @@ def to_envelope(message: Mapping[str, Any]) -> Json:
     """Returns our envelope for a message that names a task.
 
     The same message gives the same message id, so that a second delivery is recognized; a new
-    attempt of the producer is another message.
-    """
+    attempt of the producer is another message."""
     _check_keys("the message", message, _PARTS, {"header", "body"})
     header, body = _object(message, "header"), _object(message, "body")
     _check_keys("header", header, _HEADER, _REQUIRED_HEADER)
@@ -111,7 +110,7 @@ def _ids(body: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _tracing(tracing: Any) -> dict[str, str]:
-    """A traceparent of the two ids; ids of zeros mean nothing and are refused."""
+    """Returns a traceparent of the two ids; ids of zeros mean nothing and are refused."""
     if tracing is None or tracing == {}:
         return {}
     if not isinstance(tracing, Mapping):

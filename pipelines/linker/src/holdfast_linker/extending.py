@@ -1,6 +1,6 @@
 """Data extension of the Reconciliation protocol, version 0.2: values of entities that were linked.
 
-OpenRefine asks for it with "Add columns from reconciled values".
+OpenRefine requests it with "Add columns from reconciled values".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Extension:
 
 
 def read_extension(text: str, most_ids: int) -> Extension:
-    """The request, checked; BadQueries says what is wrong."""
+    """Returns the request, checked; raises BadQueries with what is wrong."""
     try:
         given = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -58,8 +58,9 @@ def _is_property(given: Any) -> bool:
 async def extend(
     request: Extension, repository: Repository, names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Every entity has a row, those that are not known an empty one. `names` are those of
-    properties."""
+    """Returns a row for every entity, an empty one if it is not known.
+
+    `names` are those of properties."""
     known = {entity.id: entity for entity in await repository.get_many(request.ids)}
     labels = await _labels(known.values(), request.properties, repository)
     return {
@@ -76,7 +77,7 @@ async def extend(
 async def _labels(
     entities: Any, properties: Sequence[str], repository: Repository
 ) -> dict[str, str]:
-    """Of items that are values, as far as they are known."""
+    """Returns the labels of items that are values, as far as they are known."""
     items = {
         value.text
         for entity in entities
@@ -114,7 +115,9 @@ def _cell(value: Value, labels: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def _date_cell(date: PartialDate) -> dict[str, Any]:
-    """The protocol's dates are days. A year stays a text: it is not the first of January."""
+    """Returns a date as the protocol has it, if it is a day.
+
+    A year stays a text: it is not the first of January."""
     is_day = date.precision is Precision.DAY and 0 < date.year <= _LATEST_YEAR and not date.julian
     return {"date": f"{date}T00:00:00Z"} if is_day else {"str": str(date)}
 
@@ -128,7 +131,7 @@ def _number_cell(text: str) -> dict[str, Any]:
 
 
 async def propose_properties(type_id: str, limit: int, repository: Repository) -> dict[str, Any]:
-    """Properties that entities of the project have, for a type or in general."""
+    """Returns properties that entities of the project have, for a type or in general."""
     terms = await repository.properties_of(type_id, limit)
     found = [term.to_json() for term in terms]
     return {"type": type_id, "limit": limit, "properties": found}

@@ -1,4 +1,4 @@
-"""Which column of a table says what, guessed from the columns' names; never from substrings."""
+"""Guesses which column of a table says what, by the columns' names; never by substrings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PROPERTIES = {
 
 
 def guess_mapping(columns: Sequence[str]) -> ColumnMapping | None:
-    """None where no column looks like one with names."""
+    """Guesses the mapping; returns None if no column looks like one with names."""
     by_word: dict[str, str] = {}
     for column in columns:
         spaced = column.replace("_", " ").replace("-", " ")
@@ -85,7 +85,7 @@ def _by_words(known: dict[str, tuple[str, ...]], by_word: dict[str, str]) -> dic
 
 
 def mapping_sentences(mapping: ColumnMapping) -> list[str]:
-    """What a mapping says, for people."""
+    """Describes a mapping, for people."""
     lines = [
         f"{role}: {column}"
         for role, column in (("name", mapping.name), ("id", mapping.id), ("type", mapping.type))

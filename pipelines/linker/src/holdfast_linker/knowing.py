@@ -1,4 +1,5 @@
-"""What a project knows, for the Reconciliation server: its candidates and what people accepted."""
+"""Searches what a project knows, for the Reconciliation server: its candidates and what people
+accepted."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from holdfast_linker.stored_forms import values_from
 
 _LAST = "\U0010ffff"
 _MOST_TYPES = 5
-_SAMPLE = 500  # entities whose properties are counted
-#: Types and properties that can be chosen by name; all others by their ids.
+_SAMPLE = 500  # how many entities are examined to count their properties
+#: Types and properties that can be chosen by name; all others are chosen by their ids.
 TYPES = {
     "Q5": "human", "Q43229": "organization", "Q4830453": "business", "Q515": "city",
     "Q486972": "human settlement", "Q6256": "country", "Q571": "book", "Q11424": "film",
@@ -33,8 +34,8 @@ PROPERTIES = {
 
 
 def search_keys(candidate: Candidate, most_names: int) -> set[str]:
-    """By what an entity is found: its names, as written and with sorted words, and its
-    identifiers."""
+    """Returns the keys by which an entity is found: its names, as written and with sorted words,
+    and its identifiers."""
     keys: set[str] = set()
     for name in candidate.names[:most_names]:
         folded = fold(name)
@@ -102,7 +103,7 @@ class ProjectRepository:
     async def _with_decided(
         self, named: Sequence[Row], folded: str, limit: int
     ) -> list[KnownEntity]:
-        """What entries of this name were linked to comes first."""
+        """Returns matches; what entries of this name were linked to comes first."""
         params = {"project_id": self._project.id, "folded": folded, "limit": limit}
         decided = await self._fetch("linker_decided", params)
         by_item: dict[str, list[str]] = {}

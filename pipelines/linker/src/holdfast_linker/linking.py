@@ -1,4 +1,4 @@
-"""The links of a project, read in batches: for QuickStatements."""
+"""Reads the links of a project in batches, for QuickStatements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _DATATYPES = {
     Kind.PLACE: "globe-coordinate",
     Kind.DATE: "time",
 }
-#: Of properties that linked items may not have yet. All others are learned from those that do.
+#: Datatypes of properties that linked items may not have yet. All others are learned from those
+#: that do.
 _KNOWN = {
     **dict.fromkeys(("P31", "P106", "P27", "P17"), "wikibase-item"),
     **dict.fromkeys(("P569", "P570", "P571", "P577"), "time"),
@@ -40,8 +41,8 @@ def require_wikidata(project: Project) -> None:
 
 
 async def statement_lines(fetch: Fetch, project: Project, style: Style) -> AsyncGenerator[str]:
-    """For entries that were linked, by a person or without one, and those that people said are
-    new."""
+    """Yields statements for entries that were linked, by a person or without one, and those that
+    people said are new."""
     datatypes = dict(_KNOWN)
     position = {"job_id": 0, "seq": 0}
     while rows := await fetch(
@@ -59,7 +60,8 @@ async def statement_lines(fetch: Fetch, project: Project, style: Style) -> Async
 
 
 async def _datatypes(fetch: Fetch, project: Project, rows: Sequence[Row]) -> dict[str, str]:
-    """Of the properties that these items have: a text cannot be the value of one for items."""
+    """Returns the datatypes of properties that these items have: a text cannot be the value of one
+    for items."""
     ids = sorted({row["item"] for row in rows if row["item"] is not None})
     params = {"space": project.rules.provider, "project_id": project.id, "ids": ids}
     entities = await fetch("linker_entities_by_id", params) if ids else []

@@ -1,4 +1,4 @@
-"""Wikidata as `matching` asks it: searches, candidates with all their classes and the names of
+"""Wikidata as `matching` uses it: searches, candidates with all their classes and the names of
 their values."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Calls(Protocol):
 
 
 class DirectCalls:
-    """Each thing is asked for once for as long as this lives."""
+    """Makes calls directly; each thing is requested once during the lifetime of this object."""
 
     def __init__(self, http: Http, api: Api) -> None:
         self._http = http
@@ -80,7 +80,7 @@ class DirectCalls:
 
 class WikidataLookups:
     def __init__(self, calls: Calls, language: str, closure: Closure) -> None:
-        """`closure` has the classes that are known already, and learns more."""
+        """Takes as `closure` the classes that are known already, and learns more."""
         self._calls = calls
         self._language = language
         self._closure = closure
@@ -120,7 +120,7 @@ def direct_lookups(http: Http, api: Api) -> WikidataLookups:
 async def class_closure(
     calls: Calls, classes: Iterable[str], known: Mapping[str, frozenset[str]]
 ) -> Closure:
-    """All classes above each class, by "subclass of". `known` saves calls."""
+    """Returns all classes above each class, by "subclass of". `known` saves calls."""
     parents: dict[str, list[str]] = {}
     level = {c for c in classes if c not in known}
     for _ in range(_CLOSURE_DEPTH):
@@ -136,7 +136,7 @@ async def class_closure(
 def _above(
     class_id: str, parents: Mapping[str, Sequence[str]], known: Mapping[str, frozenset[str]]
 ) -> frozenset[str]:
-    """Classes may go in circles in Wikidata."""
+    """Returns all classes above one; classes may form circles in Wikidata."""
     seen: set[str] = set()
     level = list(parents.get(class_id, ()))
     while level:

@@ -1,6 +1,6 @@
-"""From an entry to its ranked candidates: which searches to make, and when enough is known.
+"""Matches an entry: which searches to make, when enough is known, and the ranked candidates.
 
-The look-ups are somebody else's, so that they can be batched across entries and cached.
+The look-ups are passed in, so that they can be batched across entries and cached.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from holdfast_linker.names import latin_form, spoken_order
 from holdfast_linker.scoring import Ranking, Thresholds, rank
 
 FIRST_PAGE = 10
-LATER_PAGE = 40  # with the first, as many as one call for entities takes
+LATER_PAGE = 40  # together with the first page, as many as one call for entities accepts
 _MOST_ALIASES = 3
 _SINGLE_WORDS = 2
 
 
 class Lookups(Protocol):
-    """What a provider is asked for. Ids come in the provider's order."""
+    """What a provider can be asked. Ids come in the provider's order."""
 
     async def by_identifier(self, property_id: str, value: str) -> Sequence[str]: ...
 
     async def by_name(self, text: str, limit: int, offset: int) -> Sequence[str]:
-        """Things whose name begins so."""
+        """Finds things whose names begin with the text."""
 
     async def by_words(self, text: str, fuzzy: bool) -> Sequence[str]:
-        """Things with all these words, in any order; or with words like these."""
+        """Finds things with all these words, in any order; or with similar words."""
 
     async def candidates(self, ids: Sequence[str], named: Sequence[str]) -> Mapping[str, Candidate]:
-        """What is known of them, by the id that was asked for. Redirected ids give their
-        target; ids that do not exist are absent. Items that are values of the properties
-        `named` come with their names."""
+        """Returns what is known of them, by the requested id.
+
+        Redirected ids give their target; ids that do not exist are absent. Items that are values of
+        the properties `named` come with their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class ByName:
 class ByWords:
     text: str
     fuzzy: bool
-    whole: bool = True  # not only a word of the name
+    whole: bool = True  # whether it is the name and not only a word of it
 
     async def run(self, lookups: Lookups) -> Sequence[str]:
         return await lookups.by_words(self.text, self.fuzzy)
@@ -77,7 +78,7 @@ class Match:
 
 
 def plan(entry: Entry) -> list[Search]:
-    """All searches worth making for an entry, the most promising first."""
+    """Returns all searches worth making for an entry, the most promising first."""
     steps: list[Search] = [
         ByIdentifier(g.property_id, bare_identifier(g.text)) for g in entry.identifiers
     ]
@@ -94,7 +95,7 @@ def plan(entry: Entry) -> list[Search]:
 
 
 async def match(entry: Entry, lookups: Lookups, thresholds: Thresholds) -> Match:
-    """Searches as planned until a candidate is good enough, and ranks all that came."""
+    """Searches as planned until a candidate is good enough, and ranks all results."""
     known: dict[str, Candidate] = {}
     ranking = rank(entry, (), thresholds)
     named = _named_properties(entry)
@@ -116,20 +117,20 @@ async def match(entry: Entry, lookups: Lookups, thresholds: Thresholds) -> Match
 
 
 def _named_properties(entry: Entry) -> list[str]:
-    """Where the entry gives a text, which may be the name of an item."""
+    """Returns the properties for which the entry gives a text, which may be the name of an item."""
     texts = (given.property_id for given in entry.properties if item_of(given.text) is None)
     return list(dict.fromkeys(texts))
 
 
 def _once(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Two ids may lead to one thing, where one was redirected."""
+    """Removes repeated candidates: two ids may lead to one thing, if one was redirected."""
     return list({candidate.id: candidate for candidate in candidates}.values())
 
 
 def _worthwhile(
     step: Search, entry: Entry, ranking: Ranking, thresholds: Thresholds, page_was_full: bool
 ) -> bool:
-    """Whether a planned search could still find the right one, given what came so far."""
+    """Whether a planned search could still find the right one, given the results so far."""
     if isinstance(step, ByName):
         return page_was_full or not step.offset
     if isinstance(step, ByIdentifier) or not ranking.candidates:
@@ -137,13 +138,13 @@ def _worthwhile(
     first = ranking.candidates[0]
     if first.name_score < thresholds.similar_name:
         return True
-    # All namesakes are known. Only where all contradict may another spelling be meant.
+    # All namesakes are known. Another spelling may be meant only if all of them contradict.
     return step.fuzzy and step.whole and bool(first.contradicted(thresholds))
 
 
 def _good_enough(entry: Entry, ranking: Ranking, thresholds: Thresholds) -> bool:
-    """Whether more searching would hardly find a better one: the name is right, and so is what
-    tells things apart best among what the entry gives."""
+    """Whether more searching would hardly find a better one: the name is right, and so is the most
+    distinguishing value that the entry gives."""
     if ranking.accepted is not None:
         return True
     if not ranking.candidates:

@@ -1,4 +1,4 @@
-"""Names as people wrote them, made comparable: cleaned for showing, folded for comparing."""
+"""Makes names comparable: cleaned for showing, folded for comparing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from rapidfuzz import fuzz
 
 from holdfast.text_forms import normal_form
 
-#: Wikidata takes no longer label, so nothing longer can be equal to one.
+#: Wikidata accepts no longer labels, so nothing longer can be equal to one.
 NAME_CHARACTERS = 250
 
 _SPACE = re.compile(r"\s+")
 _NOT_WORD = re.compile(r"[^0-9a-z]+")
-# Written inside a word: "O'Brien" and "OBrien" are one name, "Jean-Paul" is two words.
+# Characters inside a word: "O'Brien" and "OBrien" are one name, "Jean-Paul" is two words.
 _INSIDE_WORDS = re.compile("['`´’‘ʻʼʹʺ\"]+")
-_JOINERS = "\u200c\u200d"  # they change what Persian and Indian words look like
+_JOINERS = "\u200c\u200d"  # they change how Persian and Indian words look
 _REPLACEMENT = "\ufffd"
 
-#: The language that is most likely meant by a script's letters, by their Unicode names.
+#: The most likely language for a script's letters, by their Unicode names.
 _LANGUAGES = {
     "CYRILLIC": "ru",
     "ARABIC": "ar",
@@ -41,7 +41,7 @@ _LANGUAGES = {
 
 
 def clean(text: str) -> str:
-    """The text in composed form, without control and direction marks, on one line."""
+    """Returns the text in composed form, without control and direction marks, on one line."""
     composed = normal_form("NFC", text)
     if not composed.isascii() or not composed.isprintable():
         composed = "".join(map(_visible, composed))
@@ -49,7 +49,7 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, characters: int = NAME_CHARACTERS) -> str:
-    """The beginning of the text, not ending between a letter and its marks."""
+    """Returns the beginning of the text, not ending between a letter and its marks."""
     if len(text) <= characters:
         return text
     end = characters
@@ -71,21 +71,20 @@ def _visible(character: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def fold(text: str) -> str:
-    """Latin words in lower case without marks, for comparing only.
+    """Returns Latin words in lower case without marks, for comparing only.
 
-    Empty where nothing of the text can be written so.
-    """
+    The result is empty if nothing of the text can be written so."""
     plain = normal_form("NFKC", text).casefold()
     latin = anyascii(_INSIDE_WORDS.sub("", plain)).lower()
     return _NOT_WORD.sub(" ", _INSIDE_WORDS.sub("", latin)).strip()
 
 
 def likeness(left: str, right: str) -> float:
-    """How alike two names are, 0 to 100, whatever their script and the order of their words.
+    """Returns how alike two names are, 0 to 100, whatever their script and the order of their
+    words.
 
-    Whole names are compared, never parts: "Ann" is not "Ann Arbor". Scripts that write no
-    spaces are compared without them.
-    """
+    Whole names are compared, never parts: "Ann" is not "Ann Arbor". Scripts that write no spaces
+    are compared without them."""
     first, second = fold(left), fold(right)
     if not first or not second:
         return 100.0 if left.casefold() == right.casefold() else 0.0
@@ -97,7 +96,7 @@ def likeness(left: str, right: str) -> float:
 
 
 def language_of(text: str, default: str) -> str:
-    """The language to search in: by the script of most letters, else the default."""
+    """Returns the language to search in: by the script of most letters, else the default."""
     counts: dict[str, int] = {}
     for character in text:
         if character.isascii() or not character.isalpha():
@@ -107,12 +106,12 @@ def language_of(text: str, default: str) -> str:
         if language:
             counts[language] = counts.get(language, 0) + 1
     if "ja" in counts and "zh" in counts:
-        return "ja"  # kana tell Japanese from Chinese
+        return "ja"  # kana distinguish Japanese from Chinese
     return max(counts, key=lambda language: counts[language]) if counts else default
 
 
 def spoken_order(name: str) -> str:
-    """ "Adams, Douglas" as "Douglas Adams"; other names unchanged."""
+    """Returns "Adams, Douglas" as "Douglas Adams"; other names unchanged."""
     family, comma, given = name.partition(",")
     if comma and given.strip() and "," not in given:
         return f"{given.strip()} {family.strip()}"
@@ -120,5 +119,5 @@ def spoken_order(name: str) -> str:
 
 
 def latin_form(name: str) -> str:
-    """The name in Latin letters, for searching; the name itself where it has those already."""
+    """Returns the name in Latin letters, for searching; the name itself if it has those already."""
     return name if name.isascii() else _SPACE.sub(" ", anyascii(name)).strip()

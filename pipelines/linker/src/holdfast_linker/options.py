@@ -1,4 +1,4 @@
-"""The settings of linker, and what a job of it is given."""
+"""The settings of linker, and the options of its jobs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LinkerOptions:
         50, "Maximum number of queries in one request to the Reconciliation server.", 1, 1000
     )
     quota_projects: int = setting(
-        1_000, "Maximum number of projects per owner, for new ones made over HTTP.", 0, 10**12
+        1_000, "Maximum number of projects per owner, for new ones created over HTTP.", 0, 10**12
     )
     timeout_seconds: float = setting(
         600.0, "Time limit for one entry, including its waits for the gate.", 1, 3600
@@ -67,7 +67,7 @@ class LinkerOptions:
 
     @property
     def wikidata_host(self) -> str:
-        """As its gate is named."""
+        """The host of Wikidata, as its gate is named."""
         return urlsplit(self.wikidata_url).netloc.lower()
 
     @property
@@ -75,13 +75,15 @@ class LinkerOptions:
         return self._gate(self.wikidata_host)
 
     def service_gate(self, url: str) -> Gate:
-        """For a Reconciliation service. Anybody may name any host as one, so this gate is beside
-        that of the host, whose limits may be another pipeline's."""
+        """Returns the gate of a Reconciliation service.
+
+        Anyone may name any host as one, so this gate is separate from that of the host, whose
+        limits may be another pipeline's."""
         return self._gate(f"linker: {urlsplit(url).netloc.lower()}")
 
     def _gate(self, name: str) -> Gate:
-        """The spacing, and the same rate as a budget: a throttle lowers it by a fifth, and it grows
-        back while there is none."""
+        """Returns a gate with the spacing, and the same rate as a budget: a throttle lowers it by a
+        fifth, and it grows back while there is none."""
         spacing, period = self.spacing_seconds, max(1.0, 10 * self.spacing_seconds)
         return Gate(
             name,
@@ -93,12 +95,13 @@ class LinkerOptions:
 
     @property
     def batch_seconds(self) -> float:
-        """A request less is worth some waiting: the rate is the bottleneck."""
+        """How long look-ups are collected: one request less is worth some waiting, because the rate
+        is the bottleneck."""
         return self.batch_wait_seconds or max(_LEAST_WAIT, 10 * self.spacing_seconds)
 
     @property
     def searches_at_once(self) -> int:
-        """As many as pass the gate in two seconds: more would wait there for nothing."""
+        """The number of searches that pass the gate in two seconds: more would wait for nothing."""
         if not self.spacing_seconds:
             return _MOST_SEARCHES
         return max(2, min(_MOST_SEARCHES, int(2 / self.spacing_seconds)))
@@ -112,7 +115,7 @@ class LinkerOptions:
         )
 
     def lacks_contact(self, provider: str) -> bool:
-        """Wikimedia refuses clients that do not say who they are."""
+        """Whether a contact is missing: Wikimedia refuses clients that do not say who they are."""
         host = f".{self.wikidata_host}"
         return provider == WIKIDATA and host.endswith(_WIKIMEDIA) and not self.contact.strip()
 
@@ -131,14 +134,14 @@ class LinkerOptions:
         return user_agent(f"holdfast/{version('holdfast')}", self.contact, f"h11/{version('h11')}")
 
 
-#: What a job may be given.
+#: Options of a job.
 JOB_OPTIONS = (
     Option("project", int, default=0, help="Project whose entries these are; 0: none."),
     Option("dataset", int, default=0, help="Dataset of the project; 0: none."),
     Option("provider", default=WIKIDATA, help="wikidata, or the URL of a Reconciliation service."),
     Option("mapping", default="", help="Which column says what, as JSON. Empty: guessed by name."),
     Option("language", default="en", help="Language of labels, such as en."),
-    Option("candidates", int, default=10, help="Most candidates that are kept for an entry."),
+    Option("candidates", int, default=10, help="Maximum number of candidates kept for an entry."),
     Option(
         "auto_accept",
         float,
@@ -202,7 +205,7 @@ def checked_provider(provider: str) -> str:
     try:
         parts = urlsplit(provider)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # an address or a port that cannot be one
+    except ValueError:  # an address or a port that is impossible
         usable = False
     if not usable:
         raise UserError(
@@ -212,7 +215,7 @@ def checked_provider(provider: str) -> str:
     if "@" in parts.netloc:
         raise UserError(
             "the address of a provider has no name and password",
-            "Everybody who sees the project would see them.",
+            "Everyone who sees the project would see them.",
         )
     return provider
 

@@ -22,7 +22,7 @@ _CHUNK = 500
 
 @dataclass(frozen=True, slots=True)
 class ProjectRules:
-    """What a project says about matching; its jobs are started with it."""
+    """The rules of a project for matching; its jobs are started with them."""
 
     provider: str = WIKIDATA
     language: str = "en"
@@ -70,7 +70,8 @@ class Project:
 
 
 def topic_of(project_id: int) -> str:
-    """Of the standing job that has the entries of messages; it is deleted with the project."""
+    """Returns the topic of the standing job that has the entries of messages; it is deleted with
+    the project."""
     return f"project {project_id}"
 
 
@@ -82,7 +83,7 @@ def checked_name(name: str) -> str:
 
 
 def add_project(owner: str, name: str, rules: ProjectRules, most: int | None = None) -> Change:
-    """Refused if the owner would have more than `most`."""
+    """Adds a project; refused if the owner would have more than `most`."""
 
     async def change(tx: Tx) -> Planned:
         if most is not None:
@@ -95,7 +96,7 @@ def add_project(owner: str, name: str, rules: ProjectRules, most: int | None = N
 
 
 async def _require_room(tx: Tx, owner: str, most: int) -> None:
-    """Locks the owner's first project, so that two requests do not take the last place both."""
+    """Locks the owner's first project, so that two requests do not both take the last place."""
     await tx.fetch("linker_hold_projects", {"owner_id": owner})
     count = (await tx.fetch("linker_project_count", {"owner_id": owner}))[0]["projects"]
     if count >= most:
@@ -108,8 +109,10 @@ async def _require_room(tx: Tx, owner: str, most: int) -> None:
 def find_or_add_project(
     owner: str, name: str, given: dict[str, Any], check_provider: Callable[[str], None]
 ) -> Change:
-    """The project of that name, made if there is none. What is given must not contradict it, and
-    its provider is checked before anything is made."""
+    """Returns the project of that name, created if there is none.
+
+    The given values must not contradict it, and its provider is checked before anything is
+    created."""
 
     async def change(tx: Tx) -> Planned:
         rows = await tx.fetch("linker_project_by_name", {"owner_id": owner, "name": name})
@@ -159,7 +162,8 @@ def change_project(project: Project, name: str, rules: ProjectRules) -> Change:
 
 
 def hide_project(project: Project) -> Change:
-    """The first step of its deletion: nobody sees it and no entry is added to it any more."""
+    """Hides a project, the first step of its deletion: no one sees it and no entry is added to it
+    any more."""
 
     async def change(tx: Tx) -> Planned:
         await tx.take("linker_hide_project", {"id": project.id})
@@ -170,7 +174,7 @@ def hide_project(project: Project) -> Change:
 
 
 def drop_dataset(dataset_id: int) -> Change:
-    """Of a deleted project, when its job and file are gone."""
+    """Removes the dataset of a deleted project, after its job and file."""
 
     async def change(tx: Tx) -> Planned:
         await tx.take("linker_drop_dataset", {"id": dataset_id})
@@ -180,7 +184,7 @@ def drop_dataset(dataset_id: int) -> Change:
 
 
 def drop_entries(project: Project) -> Change:
-    """A chunk of what is left of its entries; answers whether there may be more."""
+    """Removes a chunk of what is left of its entries; answers whether there may be more."""
 
     async def change(tx: Tx) -> Planned:
         chunk = {"id": project.id, "limit": _CHUNK}
@@ -193,7 +197,7 @@ def drop_entries(project: Project) -> Change:
 
 
 def drop_project(project: Project) -> Change:
-    """The last step, when its jobs, files and entries are gone."""
+    """Removes the project, the last step, after its jobs, files and entries."""
 
     async def change(tx: Tx) -> Planned:
         for table in ("readers", "tokens", "datasets"):
@@ -241,7 +245,7 @@ def revoke_token(project: Project, token_id: int) -> Change:
 
 
 def claim_dataset(dataset_id: int) -> Change:
-    """Whether this request is the one that may start its job."""
+    """Claims a dataset; answers whether this request is the one that may start its job."""
 
     async def change(tx: Tx) -> Planned:
         return Planned(answer=bool(await tx.take("linker_claim_dataset", {"id": dataset_id})))
@@ -258,7 +262,7 @@ def release_dataset(dataset_id: int) -> Change:
 
 
 def link_dataset(project: Project, dataset_id: int, job_id: int) -> Change:
-    """Answers whether the project is still there."""
+    """Notes the job of a dataset; answers whether the project still exists."""
 
     async def change(tx: Tx) -> Planned:
         link = {"id": dataset_id, "project_id": project.id, "job_id": job_id}
@@ -290,7 +294,9 @@ def add_dataset(project: Project, name: str, file_id: int | None, mapping: Colum
 def find_or_add_dataset(
     project: Project, name: str, mapping: ColumnMapping, input_key: str, *, new: bool
 ) -> Change:
-    """For a file that a command reads. A dataset has one job: other content is another dataset."""
+    """Returns the dataset of a file that a command reads.
+
+    A dataset has one job: other content is another dataset."""
 
     async def change(tx: Tx) -> Planned:
         params = {"project_id": project.id, "name": checked_name(name)}

@@ -1,4 +1,4 @@
-"""Decisions in bulk: which entries of a project match, and what is decided about each."""
+"""Decides in bulk: which entries of a project match, and what is decided about each."""
 
 from __future__ import annotations
 

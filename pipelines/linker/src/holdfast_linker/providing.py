@@ -1,5 +1,5 @@
-"""Wikidata and Reconciliation services as the entries of a job ask them: through the loaders, so
-that look-ups are batched across entries, made once and cached."""
+"""Wikidata and Reconciliation services for the entries of a job: they use the loaders, so that
+look-ups are batched across entries, made once and cached."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Providers:
             "entity": Loader(
                 self._entities,
                 max_batch=wikidata.MOST_IDS,
-                concurrency=1,  # while one is on its way, the next batch fills
+                concurrency=1,  # while one request is on its way, the next batch fills
                 wait_seconds=wait,
                 cache_seconds=kept,
                 missing_seconds=min(kept, 3600.0),
@@ -93,7 +93,7 @@ class Providers:
         }
 
     def calls_since(self, job_id: int) -> int:
-        """HTTP calls of the job that no entry has been charged with yet."""
+        """Returns the HTTP calls of the job that no entry has been charged with yet."""
         return self._calls.pop(job_id, 0)
 
     async def match(self, entry: Entry, rules: Rules, ctx: Context) -> Match:
@@ -118,7 +118,7 @@ class Providers:
         ]
         return Match(rank(entry, candidates, rules.thresholds), 1)
 
-    # What the loaders fetch.
+    # Fetch functions of the loaders.
 
     async def _search(self, keys: Sequence[str], ctx: Context) -> Mapping[str, Any]:
         http = CountedHttp(ctx, self._calls)
@@ -184,7 +184,8 @@ class Providers:
         return results
 
     def _through(self, url: str, ctx: Context) -> Through:
-        """A refusal closes the gate of the host, and lowers the rate of this one."""
+        """Passes both gates: a refusal closes the gate of the host, and lowers the rate of this
+        one."""
         return partial(ctx.gate, self._options.service_gate(url))
 
     async def _service(self, url: str, http: CountedHttp, ctx: Context) -> Service:
@@ -199,7 +200,7 @@ class Providers:
 
 
 class LoadedCalls:
-    """Calls to Wikidata by way of the loaders."""
+    """Makes calls to Wikidata through the loaders."""
 
     def __init__(self, ctx: Context, api: wikidata.Api) -> None:
         self._ctx = ctx

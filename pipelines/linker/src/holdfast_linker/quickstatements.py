@@ -1,7 +1,7 @@
-"""Reviewed links as QuickStatements: what the dataset says, to be added to the linked items.
+"""Writes reviewed links as QuickStatements: what the dataset says, to be added to the linked items.
 
-The tab-separated form, version 1. A value that is already on the item is not added twice by
-QuickStatements; a value that was read with a guess is left out.
+It is the tab-separated form, version 1. A value that is already on the item is not added twice by
+QuickStatements; a value that was read by guessing is left out.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Style:
 
 
 def statements(links: Iterable[Link], style: Style) -> Iterator[str]:
-    """The lines of the export, without line ends."""
+    """Yields the lines of the export, without line ends."""
     for link in links:
         if link.item_id is None:
             yield from _creation(link.entry, style)
             subject = "LAST"
         elif item_of(link.item_id) is None:
-            continue  # of another service
+            continue  # it belongs to another service
         else:
             subject = link.item_id
         for given in (*link.entry.identifiers, *link.entry.dates, *link.entry.properties):
@@ -114,6 +114,8 @@ def _time(date: PartialDate) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """QuickStatements takes everything between the outer quotes; tabs and line ends would end
-    the value."""
+    """Quotes a text.
+
+    QuickStatements reads everything between the outer quotes; tabs and line ends would end the
+    value."""
     return f'"{clean(text)}"'

@@ -1,4 +1,4 @@
-"""What is stored about projects, for pages, routes and commands."""
+"""Reads what is stored about projects, for pages, routes and commands."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ class LinkerReads:
         self._fetch = fetch
 
     async def projects(self, scope: str | None, before: int, limit: int) -> list[Project]:
-        """The newest first; those that `scope` may see, or all."""
+        """Lists projects, the newest first; those that `scope` may see, or all."""
         params = {"scope": scope, "before": before, "limit": limit}
         return [Project.of(row) for row in await self._fetch("linker_projects", params)]
 
     async def project(self, project_id: int, scope: str | None) -> Project:
-        """Somebody else's project is not there, unless one is invited to it."""
+        """Returns a project; one of another owner does not exist for people who were not invited to
+        it."""
         rows = await self._fetch("linker_project", {"id": project_id})
         if rows:
             project = Project.of(rows[0])
@@ -66,12 +67,12 @@ class LinkerReads:
         return counts | {row["state"]: row["entries"] for row in rows}
 
     async def usage(self, project_id: int) -> tuple[int, int]:
-        """Entries settled, and HTTP calls made for them."""
+        """Returns the number of settled entries, and of HTTP calls made for them."""
         row = (await self._fetch("linker_usage", {"project_id": project_id}))[0]
         return row["entries"], row["calls"]
 
     async def linked(self, project_id: int) -> int:
-        """Entries that have an item."""
+        """Counts the entries that have an item."""
         rows = await self._fetch("linker_linked", {"project_id": project_id})
         return int(rows[0]["entries"])
 
@@ -130,7 +131,7 @@ def _named(row: Row) -> Json:
 
 
 def _instant(value: Any) -> Any:
-    """As text, whichever type the database returns."""
+    """Returns an instant as text, whichever type the database returns."""
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return value

@@ -1,4 +1,4 @@
-"""A Reconciliation service, version 0.2, asked as OpenRefine asks it.
+"""Queries a Reconciliation service, version 0.2, as OpenRefine does.
 
 A reply without an answer for a query is an error, never "nothing found".
 """
@@ -19,18 +19,18 @@ from holdfast_linker.dates import BadDate, parse_date
 from holdfast_linker.entities import Candidate, Kind, Value, as_map
 from holdfast_linker.entries import Entry, item_of
 
-#: What each request passes: the gate of the service.
+#: Passed by each request: the gate of the service.
 Through = Callable[[], AbstractAsyncContextManager[Any]]
-BATCH_SIZE = 10  # OpenRefine's; services that say nothing bear it
+BATCH_SIZE = 10  # OpenRefine's size; services that give none can handle it
 _VERSIONS = ("0.2", "0.1")  # the same queries; a service of 0.1 names no versions
 _IDS_OF_ONE_EXTENSION = 50
-_MOST_CANDIDATES = 100  # that are taken of one answer, more than any query asks for
+_MOST_CANDIDATES = 100  # how many are read from one answer, more than any query asks for
 _LONGEST_ID, _LONGEST_TEXT = 200, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a service's manifest says of it, as far as we use it."""
+    """The parts of a service's manifest that we use."""
 
     url: str
     name: str
@@ -41,7 +41,7 @@ class Service:
     batch_size: int = BATCH_SIZE
 
     def page_of(self, entity_id: str) -> str | None:
-        """Where people can look at an entity."""
+        """Returns the address where people can look at an entity."""
         return self.view_url.replace("{{id}}", entity_id) if self.view_url else None
 
 
@@ -79,7 +79,8 @@ class ServiceCandidate:
 
 
 def query_of(entry: Entry, limit: int = 10) -> Query:
-    """What to ask about an entry; all that it gives besides the name are properties."""
+    """Returns the query for an entry; everything that it gives besides the name becomes a
+    property."""
     texts: dict[str, list[str]] = {}
     for given in (*entry.identifiers, *entry.dates, *entry.properties):
         text = str(given.date) if given.date is not None else given.text
@@ -125,8 +126,9 @@ async def reconcile(
     queries: Iterable[Mapping[str, Any]],
     through: Through = nullcontext,
 ) -> list[list[ServiceCandidate] | ItemError]:
-    """The candidates of each query (`Query.to_json`), in the queries' order. A query that the
-    service left out has an error in its place, so that it harms no other."""
+    """Returns the candidates of each query (`Query.to_json`), in the queries' order.
+
+    A query that the service left out has an error in its place, so that it harms no other."""
     answers: list[list[ServiceCandidate] | ItemError] = []
     for batch in _batches(queries, service.batch_size):
         sent = {f"q{number}": query for number, query in enumerate(batch)}
@@ -183,7 +185,7 @@ def _service_candidate(raw: Mapping[str, Any]) -> ServiceCandidate:
 
 
 def _id(value: Any) -> str:
-    """As it is: a part of an id would be another one."""
+    """Returns the id unchanged: a part of an id would be another one."""
     text = str(value)
     if not text or len(text) > _LONGEST_ID or not text.isprintable():
         raise ValueError(f"{text[:50]!r} is not an id")
@@ -191,7 +193,9 @@ def _id(value: Any) -> str:
 
 
 def _text(value: Any, longest: int) -> str:
-    """Anybody can run a service: what it says must fit into a database and a page."""
+    """Shortens a text.
+
+    Anyone can run a service: what it says must fit into a database and a page."""
     return str(value)[:longest].replace("\0", "")
 
 
@@ -202,7 +206,7 @@ async def extend(
     property_ids: Sequence[str],
     through: Through = nullcontext,
 ) -> dict[str, dict[str, list[Value]]]:
-    """The values of these properties, where the service offers them; else nothing."""
+    """Returns the values of these properties, if the service offers them; else nothing."""
     values: dict[str, dict[str, list[Value]]] = {}
     if not service.extends or not property_ids:
         return values
@@ -254,8 +258,9 @@ def _date_value(text: str) -> Value:
 def candidate_of_service(
     candidate: ServiceCandidate, entry_type: str | None, values: Mapping[str, Sequence[Value]]
 ) -> Candidate:
-    """A service's candidate as our scoring sees it. The service was asked for the type, and it
-    alone knows which of its types are above which."""
+    """Converts a service's candidate for our scoring.
+
+    The service was asked for the type, and it alone knows which of its types are above which."""
     types = {entry_type} if entry_type else set()
     return Candidate(
         id=candidate.id,
@@ -276,7 +281,7 @@ async def _ask(http: Http, method: str, url: str, through: Through, **sent: Any)
 
 
 async def _ask_once(http: Http, method: str, url: str, **sent: Any) -> Any:
-    """One call of a documented API, for which robots.txt is not meant."""
+    """Makes one call of a documented API, for which robots.txt is not meant."""
     reply = await http.request(method, url, robots=False, raise_for_status=False, **sent)
     if reply.status >= 500 and not reply.throttled:
         await http.throttled(reply, f"HTTP {reply.status}")

@@ -19,14 +19,14 @@ from holdfast_linker.scoring import NAME, TYPE, Ranking, ScoredCandidate
 from holdfast_linker.stored_forms import candidate_form, entry_form, field_form
 from holdfast_linker.tasks import MOVED, CandidateStatus, TaskState
 
-_MOST_NAMES = 100  # of an entity that can be found by
+_MOST_NAMES = 100  # how many names of an entity it can be found by
 #: The options of an entry that came as a message: its job is shared by projects.
 OF_MESSAGE = "_linker"
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What `save` needs of an entry besides its result."""
+    """What `save` needs about an entry besides its result."""
 
     entry: Entry
     ranking: Ranking
@@ -38,7 +38,9 @@ def rules_for(job: Job, row: Mapping[str, Any]) -> Rules:
 
 
 def is_of_message(job: Job, row: Mapping[str, Any]) -> bool:
-    """Only rows of a standing job have options: those of a file are anybody's."""
+    """Whether the row came as a message.
+
+    Only rows of a standing job have options: columns of a file may have any name."""
     return job.standing and isinstance(row.get(OF_MESSAGE), dict)
 
 
@@ -50,7 +52,7 @@ def entry_of(row: Mapping[str, Any], rules: Rules, seq: int) -> Entry:
 
 
 def result_of(entry: Entry, ranking: Ranking, most: int) -> dict[str, Any]:
-    """The values of the columns."""
+    """Returns the values of the columns."""
     kept, accepted = ranking.candidates[:most], ranking.accepted
     first = accepted or (kept[0] if kept else None)
     return {
@@ -73,7 +75,8 @@ def state_of(ranking: Ranking) -> TaskState:
 
 
 async def save(tx: Tx, settled: Sequence[Settled]) -> None:
-    """All entries belong to one job; those of a standing job may belong to several projects."""
+    """Saves entries, which all belong to one job; those of a standing job may belong to several
+    projects."""
     by_rules: dict[Rules, list[Settled]] = {}
     for item in settled:
         by_rules.setdefault(rules_for(item.job, item.row), []).append(item)
@@ -88,7 +91,7 @@ async def _save(tx: Tx, settled: Sequence[Settled], rules: Rules) -> None:
     job = settled[0].job
     project_id = await _project_id(tx, job, rules)
     if project_id is None and is_of_message(job, settled[0].row):
-        return  # its project was deleted; the standing job has entries of others
+        return  # its project was deleted; the standing job has entries of other projects
     seqs = [item.seq for item in settled]
     rows = await tx.fetch("linker_reviewed", {"job_id": job.id, "seqs": seqs})
     closed = {row["seq"] for row in rows if row["reviewed_at"] or row["state"] == MOVED}
@@ -103,7 +106,7 @@ async def _save(tx: Tx, settled: Sequence[Settled], rules: Rules) -> None:
 
 
 async def _rejected(tx: Tx, job: Job, seqs: Sequence[int]) -> set[tuple[int, str]]:
-    """The candidates of these entries that people said it is not."""
+    """Returns the candidates of these entries that people have rejected."""
     if not seqs:
         return set()
     rows = await tx.fetch("linker_rejected", {"job_id": job.id, "seqs": list(seqs)})
@@ -111,7 +114,9 @@ async def _rejected(tx: Tx, job: Job, seqs: Sequence[int]) -> set[tuple[int, str
 
 
 async def _project_id(tx: Tx, job: Job, rules: Rules) -> int | None:
-    """A job may name any project; it counts only if it is the owner's."""
+    """Returns the job's project.
+
+    A job may name any project; it counts only if it is the owner's."""
     if not rules.project:
         return None
     params = {"id": rules.project, "owner_id": job.owner_id}
@@ -189,7 +194,8 @@ def _candidate(scored: ScoredCandidate, rules: Rules) -> Json:
 
 
 async def _save_entities(tx: Tx, settled: Sequence[Settled], rules: Rules) -> None:
-    """In one order, so that two workers do not wait for each other's rows in a circle."""
+    """Saves entities in one order, so that two workers do not wait for each other's rows in a
+    circle."""
     candidates = {
         scored.candidate.id: scored.candidate
         for item in settled

@@ -1,12 +1,13 @@
-"""How well a candidate fits an entry, explained field by field, and which may be accepted alone.
+"""Scores how well a candidate fits an entry, field by field, and decides which may be accepted
+without a person.
 
 score = (name × 1.0 + Σ field × 0.4) ÷ (1.0 + 0.4 × n), over the fields that both sides have: what
-one of them does not say counts for nothing. An equal unique identifier makes it 100. A candidate
-of the wrong type is dropped, one without any type has half its score.
+one of them does not say does not count. An equal unique identifier makes it 100. A candidate of the
+wrong type is dropped, one without any type has half its score.
 
-Candidates are ordered by `support`: the same mean, where a field that the entry gives and the
-candidate lacks counts as half agreeing, and a missing type takes a fifth. Otherwise a namesake of
-whom nothing is known would come before the one whose year of birth agrees.
+Candidates are ordered by `support`: the same mean, but a field that the entry gives and the
+candidate lacks counts as half agreeing, and a missing type takes a fifth. Otherwise a namesake
+about whom nothing is known would come before the one whose year of birth agrees.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _UNTYPED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What a project may set about scoring."""
+    """Limits that a project may set for scoring."""
 
     auto_accept: float = 95.0  # minus `per_field` for each field that was compared
     per_field: float = 5.0
     lead: float = 10.0
     high: float = 80.0
     low: float = 50.0
-    agrees: float = 80.0  # a field from here on agrees
+    agrees: float = 80.0  # a field agrees from here on
     contradicts: float = 50.0  # a date or identifier below contradicts
     name_weight: float = 1.0
     field_weight: float = 0.4
     same_name: float = 100.0
-    similar_name: float = 90.0  # less alike is never accepted without a person
+    similar_name: float = 90.0  # a less similar name is never accepted without a person
     evidence: float = 3.0  # what the fields besides an equal name must tell: a year
     evidence_of_similar: float = 6.0  # besides a similar name, as siblings have: more than a day
 
@@ -56,7 +57,7 @@ class FieldScore:
     weight: float
     note: str
     strength: float = 0.0
-    decisive: bool = False  # a date or an identifier: to contradict it is to be another
+    decisive: bool = False  # a date or an identifier: if it contradicts, it is another thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +66,19 @@ class ScoredCandidate:
     score: float
     support: float
     fields: tuple[FieldScore, ...]
-    typed: bool  # whether the type could be confirmed, where one is asked for
+    typed: bool  # whether the type could be confirmed, if one is requested
 
     @property
     def name_score(self) -> float:
         return next((f.score or 0.0 for f in self.fields if f.field == NAME), 0.0)
 
     def matched(self, thresholds: Thresholds) -> list[str]:
-        """The fields that agree."""
+        """Returns the fields that agree."""
         agrees = thresholds.agrees
         return [f.field for f in self.fields if f.score is not None and f.score >= agrees]
 
     def contradicted(self, thresholds: Thresholds) -> list[FieldScore]:
-        """The dates and identifiers that speak against it."""
+        """Returns the dates and identifiers that contradict it."""
         least = thresholds.contradicts
         return [f for f in self.fields if f.decisive and f.score is not None and f.score < least]
 
@@ -90,7 +91,7 @@ class Ranking:
 
 
 def score(entry: Entry, candidate: Candidate, thresholds: Thresholds) -> ScoredCandidate | None:
-    """The candidate's score; None where it is of another type than the entry asks for."""
+    """Returns the candidate's score; None if it is of another type than the entry asks for."""
     typing = _type_field(entry, candidate)
     if typing is not None and typing.score == 0.0:
         return None
@@ -120,7 +121,7 @@ def _type_field(entry: Entry, candidate: Candidate) -> FieldScore | None:
 
 
 def _name_field(entry: Entry, candidate: Candidate, thresholds: Thresholds) -> FieldScore:
-    """The best of all the entry's names with all labels and aliases."""
+    """Compares all the entry's names with all labels and aliases; the best pair counts."""
     weight = thresholds.name_weight
     pairs = ((likeness(a, b), a, b) for a in entry.names for b in candidate.names)
     best = max(pairs, key=lambda pair: pair[0], default=None)
@@ -163,7 +164,7 @@ def _identifier_field(
 
 
 def _replaced_decisive(field: FieldScore) -> FieldScore:
-    """Identifiers are equal or not: whatever was compared and is not equal contradicts."""
+    """Returns the field as a contradiction if it differs: identifiers are equal or not."""
     if field.score is None:
         return field
     return FieldScore(
@@ -177,7 +178,8 @@ def _identified(fields: Iterable[FieldScore], entry: Entry) -> bool:
 
 
 def _mean(fields: Iterable[FieldScore], unknown: float | None) -> float:
-    """The weighted mean; fields that were not compared count as `unknown`, or not at all."""
+    """Returns the weighted mean; fields that were not compared count as `unknown`, or not at
+    all."""
     scores = [(f.weight, unknown if f.score is None else f.score) for f in fields]
     counted = [(weight, value) for weight, value in scores if value is not None]
     weights = sum(weight for weight, _ in counted)
@@ -185,8 +187,8 @@ def _mean(fields: Iterable[FieldScore], unknown: float | None) -> float:
 
 
 def rank(entry: Entry, candidates: Iterable[Candidate], thresholds: Thresholds) -> Ranking:
-    """The candidates in order, the lower number first among equals, and whether the first one
-    may be accepted without a person."""
+    """Returns the candidates in order, the lower number first among equals, and whether the first
+    one may be accepted without a person."""
     scored = [s for c in candidates if (s := score(entry, c, thresholds)) is not None]
     scored.sort(key=lambda s: (-s.support, -s.score, number_of(s.candidate.id), s.candidate.id))
     if not scored:
@@ -201,7 +203,7 @@ def rank(entry: Entry, candidates: Iterable[Candidate], thresholds: Thresholds) 
 def _obstacle(
     entry: Entry, scored: Sequence[ScoredCandidate], thresholds: Thresholds
 ) -> str | None:
-    """Why the first candidate must be looked at by a person; None: it need not."""
+    """Returns why a person must look at the first candidate; None if no one has to."""
     first = scored[0]
     compared = [f for f in first.fields if f.score is not None and f.field not in (NAME, TYPE)]
     needed = thresholds.auto_accept - thresholds.per_field * len(compared)
@@ -228,7 +230,8 @@ def _lead_obstacle(scored: Sequence[ScoredCandidate], thresholds: Thresholds) ->
 def _evidence_obstacle(
     scored: Sequence[ScoredCandidate], compared: Sequence[FieldScore], thresholds: Thresholds
 ) -> str | None:
-    """A name alone is never enough, and the more namesakes there are, the less a year tells."""
+    """Returns what evidence is missing: a name alone is never enough, and the more namesakes there
+    are, the less a year tells."""
     first = scored[0]
     agreeing = [f for f in compared if (f.score or 0.0) >= thresholds.agrees]
     if not agreeing:

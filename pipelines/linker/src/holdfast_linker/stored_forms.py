@@ -1,4 +1,4 @@
-"""Entities, candidates and entries as JSON: for the cache and for our own tables."""
+"""Converts entities, candidates and entries to JSON: for the cache and for our own tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_NAMES = 500
 
 
 def entity_form(entity: Entity, language: str) -> Json:
-    """What scoring needs of an entity: all its names, its label in one language, its claims
+    """Returns what scoring needs of an entity: all its names, its label in one language, its claims
     without references."""
     return {
         "id": entity.id,

@@ -1,4 +1,4 @@
-"""The words for what becomes of an entry."""
+"""The states of an entry and the columns of its result."""
 
 from __future__ import annotations
 

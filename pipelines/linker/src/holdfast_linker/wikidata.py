@@ -1,8 +1,8 @@
-"""Wikidata's Action API: searching, and entities in batches.
+"""Wikidata's Action API: searches, and entities in batches.
 
-Errors come with HTTP 200, and the edge answers in HTML. Whatever says "not now" (lag, limits, a
-5xx, HTML where JSON belongs) closes the gate of the host for all workers and uses up no attempt;
-whatever says "never so" fails the item.
+Errors come with HTTP 200, and the edge answers in HTML. Every reply that says "not now" (lag,
+limits, a 5xx, HTML instead of JSON) closes the gate of the host for all workers and uses up no
+attempt; every reply that says "never" fails the item.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from holdfast_linker.entities import (
 from holdfast_linker.names import cut
 
 URL = "https://www.wikidata.org/w/api.php"
-MOST_IDS = 50  # of one wbgetentities, for clients without special rights
-MOST_HITS = 50  # of one wbsearchentities
-_QUERY_CHARACTERS = 300  # what CirrusSearch takes
+MOST_IDS = 50  # ids in one wbgetentities, for clients without special rights
+MOST_HITS = 50  # hits in one wbsearchentities
+_QUERY_CHARACTERS = 300  # the longest query that CirrusSearch accepts
 _LARGEST_NUMBER = 2**31 - 1  # a larger one makes the whole batch fail
 _SHORTEST_LAG_SECONDS = 5.0
 _ITEM_ID = re.compile(r"Q([1-9]\d{0,9})")
@@ -41,19 +41,21 @@ _NOT_NOW = ("maxlag", "ratelimited", "readonly", "internal_api_error", "cirrusse
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """Where and how to ask. A copy of Wikidata, or another Wikibase, has another URL."""
+    """Where and how to send requests. A copy of Wikidata, or another Wikibase, has another URL."""
 
     url: str = URL
     language: str = "en"
     maxlag_seconds: int = 5
     user_agent: str | None = None  # None: the client's own
-    languages: Sequence[str] = ()  # of labels; none given: all
+    languages: Sequence[str] = ()  # languages of labels; none given: all
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result of a search. Labels may be absent, and of the aliases only the matched one
-    comes, so nothing is scored by a hit."""
+    """One result of a search.
+
+    Labels may be absent, and of the aliases only the matched one is included, so nothing is scored
+    by a hit."""
 
     id: str
     label: str
@@ -68,7 +70,7 @@ class Hits:
 
 
 def user_agent(product: str, contact: str, library: str) -> str:
-    """As Wikimedia's policy wants it: `name/version (contact) library/version`."""
+    """Returns what Wikimedia's policy requires: `name/version (contact) library/version`."""
     if not contact.strip():
         raise ValueError("Wikimedia asks for a contact: an address or a URL")
     return f"{product} ({contact.strip()}) {library}"
@@ -77,7 +79,7 @@ def user_agent(product: str, contact: str, library: str) -> str:
 async def search_entities(
     http: Http, api: Api, text: str, *, language: str, limit: int = 10, offset: int = 0
 ) -> Hits:
-    """Items with a label or an alias that begins with the text."""
+    """Finds items with a label or an alias that begins with the text."""
     params = {
         "action": "wbsearchentities",
         "search": cut(text),
@@ -91,7 +93,7 @@ async def search_entities(
 
 
 async def search_text(http: Http, api: Api, query: str, *, limit: int = 10) -> list[str]:
-    """The ids of items that CirrusSearch finds, in its order."""
+    """Returns the ids of items that CirrusSearch finds, in its order."""
     params = {
         "action": "query",
         "list": "search",
@@ -107,10 +109,9 @@ async def search_text(http: Http, api: Api, query: str, *, limit: int = 10) -> l
 async def fetch_entities(
     http: Http, api: Api, ids: Iterable[str], *, properties: bool = False
 ) -> dict[str, Entity | None]:
-    """The entities by the ids they were asked for, 50 to a call; None: there is no such thing.
+    """Returns the entities by the requested ids, 50 to a call; None if there is no such thing.
 
-    With `properties`, only what tells a property: its label and datatype.
-    """
+    With `properties`, only a property's label and datatype are fetched."""
     wanted = list(dict.fromkeys(ids))
     known: dict[str, Entity | None] = dict.fromkeys(wanted)
     rest = iter(entity_id for entity_id in wanted if _can_exist(entity_id))
@@ -140,7 +141,8 @@ async def _fetch_batch(
 
 
 def statement_queries(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Searches for items with any of these exact statements, as few as fit the query's length."""
+    """Returns searches for items with any of these exact statements, as few as fit the query's
+    length."""
     queries: list[str] = []
     current = ""
     for property_id, value in pairs:
@@ -160,7 +162,7 @@ def _quoted(value: str) -> str:
 
 
 def word_query(name: str, *, fuzzy: bool = False) -> str:
-    """A search for items with all these words, in any order, or with words like them."""
+    """Returns a search for items with all these words, in any order, or with similar words."""
     query = ""
     for word in _OPERATORS.sub(" ", name).split():
         marked = f"{word}~" if fuzzy and len(word) > 2 else word
@@ -171,7 +173,7 @@ def word_query(name: str, *, fuzzy: bool = False) -> str:
 
 
 class NoSuchEntity(ItemError):
-    """One id of a batch cannot be an entity's, which fails the whole batch."""
+    """Raised if one id of a batch cannot be an entity's, which fails the whole batch."""
 
     def __init__(self, entity_id: str) -> None:
         super().__init__("CONTENT_NOT_FOUND", f"there is no entity {entity_id}")
@@ -183,7 +185,7 @@ async def _ask(http: Http, api: Api, params: Mapping[str, Any]) -> Json:
 
 
 async def _ask_once(http: Http, api: Api, params: Mapping[str, Any]) -> Json:
-    """One call. A documented API is called whatever robots.txt says to crawlers."""
+    """Makes one call. A documented API is called whatever robots.txt says to crawlers."""
     sent = {**params, "format": "json", "formatversion": 2, "maxlag": api.maxlag_seconds}
     headers = {"User-Agent": api.user_agent} if api.user_agent else {}
     reply = await http.get(
@@ -222,7 +224,7 @@ class ApiError:
 
 
 def error_of(body: Mapping[str, Any]) -> ApiError | None:
-    """The error in a reply that came with HTTP 200; old and new formats."""
+    """Returns the error in a reply that came with HTTP 200; old and new formats."""
     raw = body.get("error")
     if raw is None and body.get("errors"):
         raw = body["errors"][0]
@@ -269,8 +271,8 @@ def _can_exist(entity_id: str) -> bool:
 
 
 def value_items(entities: Iterable[Entity], property_ids: Iterable[str]) -> list[str]:
-    """The items that these entities have as values: their names are needed where a row gives
-    a text."""
+    """Returns the items that these entities have as values: their names are needed if a row gives a
+    text."""
     wanted = list(property_ids)
     return sorted(
         {

@@ -24,7 +24,7 @@ class BackfillState(StrEnum):
 class ExpectedBy(StrEnum):
     """Where the expected number of rows comes from."""
 
-    SITE = "SITE"  # it counted them
+    SITE = "SITE"  # the site counted them
     WEBHOOK = "WEBHOOK"  # what the site last reported
     ESTIMATE = "ESTIMATE"  # at least as many: the rows so far; grows with them
 
@@ -51,7 +51,8 @@ class Backfill:
 
 
 def backfill_of(streams: Sequence[Json], other: OtherRows, reported: int | None = None) -> Backfill:
-    """`reported`: the pages of all types, as the webhook of the site last said."""
+    """Returns the state; `reported`: the pages of all types, as the webhook of the site last
+    said."""
     by_type = [
         [stream for stream in streams if stream["document_type"] == kind]
         for kind in DocumentType
@@ -76,7 +77,7 @@ def backfill_of(streams: Sequence[Json], other: OtherRows, reported: int | None 
 
 
 def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
-    """The worst state of any of them."""
+    """Returns the worst state of any of them."""
     if not streams:
         return BackfillState.NOT_STARTED
     states = {stream["job_state"] for stream in streams}
@@ -97,7 +98,8 @@ def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
 
 
 def _counts(streams: Sequence[Json]) -> tuple[int | None, int | None]:
-    """Rows here and expected, of one type: as last counted, or as far as the first pass is."""
+    """Returns rows here and expected, of one type: as last counted, or as far as the first pass
+    is."""
     counted = [stream for stream in streams if stream["actual"] is not None]
     if counted:
         latest = max(counted, key=lambda stream: str(stream["updated_at"]))
@@ -111,8 +113,10 @@ def _counts(streams: Sequence[Json]) -> tuple[int | None, int | None]:
 def _expected(
     counts: Sequence[tuple[int | None, int | None]], reported: int | None
 ) -> tuple[int | None, ExpectedBy | None]:
-    """Datasette 1.0 stops counting at 10,001 rows. Then what the webhook said counts, unless more
-    were read since; else as many as were read so far, which is too few until the end."""
+    """Returns the expected rows.
+
+    Datasette 1.0 stops counting at 10,001 rows. Then what the webhook said counts, unless more were
+    read since; otherwise as many as were read so far, which is too few until the end."""
     if not any(rows is not None for rows, _ in counts):
         return None, None
     if all(expected is not None for _, expected in counts):

@@ -186,7 +186,7 @@ async def _print(batches: AsyncIterator[list[Json]], format: PageFormat) -> None
 
 
 async def _write(batches: AsyncIterator[list[Json]], path: Path, format: PageFormat) -> None:
-    """The file appears when it is complete."""
+    """Writes a file that appears when it is complete."""
     count = 0
     with open_writer(path, format, EXPORT_COLUMNS) as writer:
         async for rows in batches:

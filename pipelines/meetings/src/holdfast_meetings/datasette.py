@@ -1,4 +1,4 @@
-"""One table of a Datasette site, 0.64 to the 1.0 alphas, read in the order of its ids.
+"""Reads one table of a Datasette site, 0.64 to the 1.0 alphas, in the order of its ids.
 
 Only the order of ids is exact in both versions: sorted by date, 0.65 loses and repeats rows with
 equal dates, always with status 200. Every page is checked to be in order and after the previous
@@ -74,7 +74,7 @@ class SiteTable:
         count: bool = False,
         ids_only: bool = False,
     ) -> Rows:
-        """The rows after `token`, whose ids must be greater than `after`."""
+        """Returns the rows after `token`, whose ids must be greater than `after`."""
         params: dict[str, Any] = {**(filters or {}), "_next": token}
         if ids_only:
             params["_col"] = "id"
@@ -85,16 +85,16 @@ class SiteTable:
         return page
 
     async def greatest(self) -> str | None:
-        """The greatest id, requested without a token; None if the table is empty."""
+        """Returns the greatest id, requested without a token; None if the table is empty."""
         params = {"_sort": None, "_sort_desc": "id", "_size": "1", "_col": "id"}
         return (await self._request(params, False)).last
 
     async def count(self) -> int | None:
-        """The number of rows according to the site, if it is exact."""
+        """Returns the number of rows according to the site, if it is exact."""
         return (await self._request({"_size": "0"}, True)).count
 
     async def by_ids(self, ids: Sequence[str]) -> Rows:
-        """The first page of these rows: if they are large, not all of them."""
+        """Returns the first page of these rows: if they are large, not all of them."""
         page = await self._fitting({"id__in": orjson.dumps(list(ids)).decode()}, False)
         self._check_order(page, None)
         self._check_columns(page)
@@ -235,7 +235,7 @@ def _exact_count(body: Json) -> int | None:
 
 
 def _message(reply: Any) -> str:
-    """The error message of a response, in one short line."""
+    """Returns the error message of a response, in one short line."""
     try:
         body = orjson.loads(reply.content[:_ERROR_BYTES])
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""What a request leads to for one collection. Pure: from its streams' streams to a decision.
+"""Decides what a request leads to for one collection. Pure: from its streams to a decision.
 
 | state of the collection                        | decision                                        |
 |------------------------------------------------|-------------------------------------------------|
@@ -41,7 +41,7 @@ class Decision:
 
 
 def decide(streams: Sequence[StreamStatus], wanted: Mode | None, force: bool) -> Decision:
-    """`streams` are those of the collection; without `wanted`, the table decides the mode."""
+    """Decides for a collection with these streams; without `wanted`, the table decides the mode."""
     by_mode = {stream.mode: stream for stream in streams}
     full, incremental = by_mode.get(Mode.FULL), by_mode.get(Mode.INCREMENTAL)
     live = next(

@@ -42,8 +42,9 @@ Row = dict[str, Any]
 
 @cache
 def rows_of(town: str, table: str, today: date, scanned_again: bool) -> Sequence[Row]:
-    """All rows of one table, in order of their ids. With `scanned_again`, the latest pages are
-    without the mistakes of the first scan."""
+    """Returns all rows of one table, in order of their ids.
+
+    With `scanned_again`, the latest pages are without the mistakes of the first scan."""
     rows: list[Row] = []
     for week in range(-2, _WEEKS):
         day = today - timedelta(days=today.weekday() + 7 * week - 1)
@@ -92,7 +93,7 @@ def _text(town: str, table: str, body: str, day: date, page: int) -> str:
 
 
 def table_reply(rows: Sequence[Row], query: Mapping[str, str]) -> Row:
-    """The response of Datasette 0.65 to a request for a table."""
+    """Returns the response of Datasette 0.65 to a request for a table."""
     wanted = [row for row in rows if _matches(row, query)]
     if query.get("_sort_desc") == "id":
         wanted = wanted[::-1]
@@ -117,7 +118,7 @@ def _matches(row: Row, query: Mapping[str, str]) -> bool:
 
 
 def _image(text: str) -> str:
-    """A drawing of the scanned page."""
+    """Draws the scanned page."""
     lines = "".join(
         f'<text x="40" y="{60 + 22 * at}">{escape(line)}</text>'
         for at, line in enumerate(text.splitlines())
@@ -138,7 +139,7 @@ def environment(url: str) -> dict[str, str]:
 
 
 def answer(ask: Ask) -> Reply:
-    """sites/TOWN/meetings/TABLE.json, as Datasette serves it, and images/TOWN/..."""
+    """Answers sites/TOWN/meetings/TABLE.json, as Datasette serves it, and images/TOWN/..."""
     kind, _, rest = ask.path.partition("/")
     town, _, path = rest.partition("/")
     if town not in TOWNS:
@@ -159,7 +160,7 @@ def _scan(rows: Sequence[Row], path: str) -> Reply:
 
 
 async def fill(sample: Sample) -> None:
-    """Two towns, backfilled once. Their sites move when the port of the demo changes."""
+    """Adds two towns, backfilled once. Their sites move when the port of the demo changes."""
     for subdomain, about in TOWNS.items():
         known = await MeetingsReads(sample.fetch).municipality(subdomain)
         fields = {"subdomain": subdomain, **about, "url": None}

@@ -1,11 +1,12 @@
-"""The documents that this process found or made: each is looked up once, not for every batch."""
+"""Remembers the documents that this process found or made: each is looked up once, not for every
+batch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-#: Of all collections together. Beyond it, all are looked up again.
+#: Maximum over all collections together. Beyond it, all are looked up again.
 _MOST = 50_000
 
 #: Municipality and document type.

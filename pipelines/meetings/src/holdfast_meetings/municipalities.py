@@ -55,7 +55,7 @@ async def write_municipality(
 def checked(
     given: Mapping[str, Any], known: Municipality | None, options: MeetingsOptions
 ) -> dict[str, Any]:
-    """The values to write: given values, else the known ones, each checked."""
+    """Returns the values to write: given values, else the known ones, each checked."""
     values: dict[str, Any] = dict.fromkeys(FIELDS)
     if known is not None:
         values = {name: getattr(known, name) for name in FIELDS}
@@ -90,7 +90,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    """As JSON text, which it may be already."""
+    """Returns the value as JSON text, which it may be already."""
     if isinstance(value, str):
         with suppress(orjson.JSONDecodeError):
             orjson.loads(value)

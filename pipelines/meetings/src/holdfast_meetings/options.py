@@ -38,7 +38,7 @@ class MeetingsOptions:
     )
     batch_pages: int = setting(
         10,
-        "API pages that one slice of a backfill reads at most.",
+        "Maximum number of API pages that one slice of a backfill reads.",
         1,
         1_000_000,
         alias="FULL_BACKFILL_BATCH_SIZE",
@@ -93,7 +93,7 @@ class MeetingsOptions:
     )
 
     def headers(self, url: str) -> dict[str, str]:
-        """What is sent to a site; the secrets only to hosts that settings name."""
+        """Returns what is sent to a site; the secrets only to hosts that settings name."""
         headers = {"accept": "application/json"}
         if not receives_secrets(url, self.url, self.secret_hosts):
             return headers
@@ -127,7 +127,7 @@ class Collection:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Collection:
-        """From the options of a job."""
+        """Reads the collection from the options of a job."""
         return cls(
             int(options["municipality_id"]),
             options["subdomain"],

@@ -55,7 +55,7 @@ class Meetings(Pipeline):
         return self._options.webhook_signed
 
     def image_url(self, subdomain: str, path: str | None) -> str | None:
-        """The address of a page's image, for links."""
+        """Returns the address of a page's image, for links."""
         template = self._options.image_url
         if not path or not template.startswith(("https://", "http://")):
             return None

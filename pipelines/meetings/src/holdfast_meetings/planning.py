@@ -82,8 +82,10 @@ class Planner:
         return Planned(answer=added, acts=_acts(None, added))
 
     async def _change(self, given: Mapping[str, Any]) -> Planned:
-        """If the site moved, the next backfill reads all of it: a checkpoint at the old address
-        says nothing about the new one."""
+        """Changes a municipality.
+
+        If the site moved, the next backfill reads all of it: a checkpoint at the old address says
+        nothing about the new one."""
         known = await self._known(given["subdomain"])
         changed = await self._write(known, given)
         sources = [source_of(known.subdomain, kind) for kind in DocumentType]
@@ -93,8 +95,10 @@ class Planner:
         return Planned(marks, changed, _acts(known, changed))
 
     async def _webhook(self, given: Mapping[str, Any]) -> Planned:
-        """Work starts when the municipality is new or reports a change. Its count alone would miss
-        pages that were scanned again."""
+        """Handles a report of a site.
+
+        Work starts if the municipality is new or reports a change. Its count alone would miss pages
+        that were scanned again."""
         known = await self._reads.municipality(given["subdomain"])
         fields = {name: given[name] for name in FIELDS if name in given}
         municipality = await self._write(known, fields)
@@ -138,7 +142,7 @@ class Planner:
         )
 
     async def _follow(self, source: str) -> Planned:
-        """What was requested while the job was running."""
+        """Orders what was requested while the job was running."""
         streams = await self._streams([source])
         if not any(stream.force_full or stream.rerun_requested for stream in streams):
             return Planned()
@@ -176,8 +180,10 @@ class Planner:
         ]
 
     async def _streams_of(self, sources: Sequence[str]) -> dict[str, list[StreamStatus]]:
-        """Many are read without a lock first: only a live job can end before the plan is
-        committed, and most are not live."""
+        """Returns the streams by source.
+
+        Many are read without a lock first: only a live job can end before the plan is committed,
+        and most are not live."""
         many = len(sources) > 2
         streams = _by_source(await self._streams(None if many else sources))
         live = [
@@ -193,7 +199,7 @@ class Planner:
         *,
         reported: bool = False,
     ) -> list[Order]:
-        """`reported`: the site or a person may have reported a change."""
+        """Returns the orders; `reported`: the site or a person may have reported a change."""
         return [order for decision in decisions for order in self._orders_of(*decision, reported)]
 
     def _orders_of(
@@ -250,7 +256,8 @@ def local_day(now: datetime, zone: str) -> date:
 
 
 def _acts(known: Municipality | None, written: Municipality) -> list[Act]:
-    """For the audit log: what was added, or the old and new value of each changed field."""
+    """Returns entries for the audit log: what was added, or the old and new value of each changed
+    field."""
     if known is None:
         return [Act("municipality.added", written.subdomain, {"url": written.url})]
     fields = [name for name in FIELDS if getattr(known, name) != getattr(written, name)]

@@ -35,7 +35,7 @@ class MeetingsReads:
     async def municipalities(
         self, after: str = "", limit: int = 100, *, words: str = "", state: str | None = None
     ) -> list[Municipality]:
-        """By subdomain; `words` is part of the name or of the subdomain."""
+        """Lists municipalities by subdomain; `words` is part of the name or of the subdomain."""
         params = {"after": after, "limit": limit, "words": _containing(words), "state": state}
         return [Municipality(*row) for row in await self._fetch("meetings_municipalities", params)]
 
@@ -51,7 +51,7 @@ class MeetingsReads:
         return municipalities
 
     async def other_rows(self, ids: Sequence[int]) -> dict[int, OtherRows]:
-        """By id of the municipality; left out if there are none."""
+        """Returns other rows by id of the municipality; left out if there are none."""
         counts: dict[int, dict[str, int]] = {}
         for row in await self._fetch("meetings_other_rows", {"ids": list(ids)}):
             counts.setdefault(row[0], {})[row[1]] = row[2]
@@ -81,8 +81,8 @@ class MeetingsReads:
         before: tuple[str, int] = (_LAST_DAY, _LAST_ID),
         limit: int = 100,
     ) -> list[Json]:
-        """Newest first, from `since` to `until`; `before` is the date and id of the last document
-        of the previous page."""
+        """Lists documents, newest first, from `since` to `until`; `before` is the date and id of
+        the last document of the previous page."""
         params = {
             "municipality_id": municipality_id,
             "meeting": meeting,
@@ -102,7 +102,9 @@ class MeetingsReads:
         return _named(names, rows[0]) if rows else None
 
     async def pages(self, document_id: int, after: int = -1, limit: int = 50) -> list[Json]:
-        """Including vanished ones. A long text is cut; `characters` is its full length."""
+        """Lists a document's pages, including vanished ones.
+
+        A long text is cut; `characters` is its full length."""
         names = ("id", "number", "text", "page_image", "upstream_id", "updated_at", "vanished_at",
                  "characters", "versions")  # fmt: skip
         params = {"document_id": document_id, "after": after, "limit": limit}
@@ -117,7 +119,7 @@ class MeetingsReads:
         return _named(names, rows[0]) if rows else None
 
     async def versions(self, page_id: int) -> list[Json]:
-        """Earlier contents of the page, the latest first."""
+        """Lists earlier contents of the page, the latest first."""
         names = ("upstream_id", "state", "text", "page_image", "at")
         params = {"page_id": page_id, "limit": _VERSIONS}
         rows = await self._fetch("meetings_page_versions", params)
@@ -131,8 +133,9 @@ class MeetingsReads:
         before: tuple[str, int] = (_LAST_DAY, _LAST_ID),
         limit: int = 50,
     ) -> list[Json]:
-        """Pages that contain all the words, newest first; words in quotes are a phrase. `before` is
-        the date and page id of the last result of the previous page."""
+        """Finds pages that contain all the words, newest first; words in quotes are a phrase.
+
+        `before` is the date and page id of the last result of the previous page."""
         query = search_query(words)
         if not query:
             return []
@@ -144,14 +147,14 @@ class MeetingsReads:
         return [page | {"snippet": snippet_parts(page["snippet"])} for page in pages]
 
     async def highlighted(self, page: Json, words: str) -> list[Part]:
-        """The text of the page, with the words marked."""
+        """Returns the text of the page, with the words marked."""
         text, query = page["text"], search_query(words)
         params = {"page_id": page["id"], "words": query}
         rows = await self._fetch("meetings_highlight", params) if query else []
         return highlighted_parts(text, rows[0][0]) if rows else [(text, False)]
 
     async def every_page(self, municipality_id: int) -> AsyncGenerator[list[Json]]:
-        """All pages that have not vanished, in order of date, document and number."""
+        """Yields all pages that have not vanished, in order of date, document and number."""
         position: Json = {"date": "", "document_id": 0, "number": -1}
         while True:
             params = {"municipality_id": municipality_id, "limit": _PAGE, **position}
@@ -181,7 +184,7 @@ def _named(names: Sequence[str], row: Sequence[Any]) -> Json:
 
 
 def _instant(value: Any) -> str | None:
-    """As text, whichever type the database returns."""
+    """Returns an instant as text, whichever type the database returns."""
     if value is None or isinstance(value, str):
         return value
     assert isinstance(value, datetime)

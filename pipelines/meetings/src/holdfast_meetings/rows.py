@@ -1,4 +1,4 @@
-"""A row of a site, checked and in canonical form."""
+"""Checks a row of a site and brings it into canonical form."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Content(NamedTuple):
 
     @property
     def hash(self) -> str:
-        rest = f"{self.page_image}\0{self.extra}\0"  # no text has a NUL in it
+        rest = f"{self.page_image}\0{self.extra}\0"  # no text contains a NUL
         return hashlib.blake2b((rest + self.text).encode(), digest_size=12).hexdigest()
 
 
@@ -57,14 +57,14 @@ class Draft(NamedTuple):
 
 
 def draft_of(row: Json) -> Draft:
-    """Raises Failed with the reason if the row cannot be a page."""
+    """Converts a row to a draft; raises Failed with the reason if it cannot be a page."""
     check_text(row)
     position, content = position_of(row), content_of(row)
     return Draft(row["id"], position, content, content.hash)
 
 
 def position_of(row: Json) -> PagePosition:
-    """Raises Failed with the reason if the row has no valid position."""
+    """Returns the row's position; raises Failed with the reason if it has no valid one."""
     return PagePosition(
         _meeting(row.get("meeting")), _day(row.get("date")), _number(row.get("page"))
     )
@@ -110,7 +110,8 @@ def _day(value: Any) -> str:
 
 
 def _number(value: Any) -> int:
-    """Accepts digits as text, and 3.0 for 3; does not guess at anything else."""
+    """Parses a number; accepts digits as text, and 3.0 for 3, and does not guess at anything
+    else."""
     if isinstance(value, str) and value.isascii() and _DIGITS.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, float) and value.is_integer():

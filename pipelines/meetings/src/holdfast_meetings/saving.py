@@ -35,7 +35,7 @@ _PAGE_COLUMNS = ("document_id", "municipality_id", "document_type", "number", "u
 
 
 class _Row(NamedTuple):
-    """One upstream row on its way to its page. Rows sort by id, then by arrival."""
+    """One upstream row before it becomes a page. Rows sort by id, then by arrival."""
 
     upstream_id: str
     seq: int
@@ -60,7 +60,7 @@ class _Stored(NamedTuple):
 class _Counts:
     documents_created: int = 0
     documents_updated: int = 0
-    documents_seen: int = 0  # of those that were there before
+    documents_seen: int = 0  # of those that existed before
     pages_created: int = 0
     pages_updated: int = 0
     pages_unchanged: int = 0
@@ -69,7 +69,7 @@ class _Counts:
 
 @dataclass(slots=True)
 class _Changes:
-    """What the rows of a batch lead to, besides new pages."""
+    """What the rows of a batch change, besides new pages."""
 
     replaced: list[tuple[_Stored, _Row, str | None]] = field(default_factory=list)
     duplicates: list[tuple[_Stored, _Row]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class _Changes:
 
 
 async def save(tx: Tx, settled: Sequence[Settled], known: KnownDocuments) -> None:
-    """All rows belong to one job, and so to one collection."""
+    """Writes the rows, which all belong to one job, and so to one collection."""
     job = settled[0].job
     saving = Saving(tx, Collection.of(job.options), job.id, known)
     await saving.reject(item for item in settled if item.status is not ItemStatus.DONE)
@@ -101,7 +101,7 @@ class Saving:
         self._changed: set[int] = set()  # documents
 
     async def reject(self, settled: Iterable[Settled]) -> None:
-        """The row itself stays in the job's item with that number."""
+        """Rejects rows; each stays in the job's item with its number."""
         rows = sorted(
             (*self._collection, item.row["id"], self._job_id, item.seq) for item in settled
         )
@@ -131,8 +131,8 @@ class Saving:
         await self._count_documents(documents)
 
     async def _count_documents(self, documents: Mapping[DocumentKey, Document]) -> None:
-        """Each once for the job, though its pages come in several batches, and maybe to several
-        workers."""
+        """Counts each document once for the job, though its pages come in several batches, and
+        maybe to several workers."""
         job_id = self._job_id
         seen, changed = {}, {}
         for key, document in documents.items():
@@ -151,7 +151,8 @@ class Saving:
         return len(await self._tx.take_many(query, [(id_, self._job_id) for id_ in ids]))
 
     def _latest(self, rows: Sequence[_Row]) -> list[_Row]:
-        """A walk reads the rows of these months twice; the last one is the current one."""
+        """Returns the latest of each row: a walk reads the rows of these months twice, and the last
+        one is the current one."""
         if len({row.upstream_id for row in rows}) == len(rows):
             return list(rows)
         latest = {(row.upstream_id, row.position): row for row in sorted(rows)}
@@ -275,7 +276,7 @@ class Saving:
         )
 
     async def _write(self, changes: _Changes) -> None:
-        """One after the other if a page changes twice in a batch, which is rare."""
+        """Writes changes, one after the other if a page changes twice in a batch, which is rare."""
         self._counts.pages_unchanged += changes.unchanged + len(changes.duplicates)
         self._counts.pages_updated += len(changes.replaced)
         self._touched += [row.upstream_id for _, row, _ in changes.replaced]

@@ -1,4 +1,4 @@
-"""The search index, updated in the background: a page can be read before it can be found."""
+"""Updates the search index in the background: a page can be read before it can be found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sites receive the service's secrets: those that settings name."""
+"""Decides which sites receive the service's secrets: those that settings name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class _Site(NamedTuple):
-    """`host` begins with a dot if it covers all names under a domain."""
+    """A site that receives secrets.
+
+    `host` begins with a dot if it covers all names under a domain."""
 
     scheme: str
     host: str
@@ -25,8 +27,10 @@ class _Site(NamedTuple):
 
 
 def receives_secrets(url: str, template: str, more: str) -> bool:
-    """`template` is where towns are by default, `more` names other hosts, separated by commas:
-    `host`, `*.domain`, `host:port`; `http://host` where the secrets may go unencrypted."""
+    """Whether the site receives the secrets.
+
+    `template` is where towns are by default, `more` names other hosts, separated by commas: `host`,
+    `*.domain`, `host:port`; `http://host` if the secrets may go unencrypted."""
     site = _site(url)
     return site is not None and any(known.includes(site) for known in _known(template, more))
 
@@ -40,7 +44,7 @@ def _known(template: str, more: str) -> tuple[_Site, ...]:
 
 
 def _widened(site: _Site | None) -> _Site | None:
-    """`*.civic.band` as `.civic.band`. What is not under a domain at all names nothing."""
+    """Returns `*.civic.band` as `.civic.band`. A star without a domain matches nothing."""
     if site is None or "*" not in site.host:
         return site
     _, star, domain = site.host.rpartition("*.")

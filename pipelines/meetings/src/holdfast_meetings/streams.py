@@ -53,7 +53,7 @@ class MeetingsStreams:
         document_type: DocumentType | None = None,
         job_state: str | None = None,
     ) -> list[Json]:
-        """In order of id; for the jobs of one owner, or of all."""
+        """Lists streams in order of id; for the jobs of one owner, or of all."""
         streams = await self._streams.of_pipeline(
             _PIPELINE,
             after,
@@ -66,7 +66,7 @@ class MeetingsStreams:
         return [_stream(stream) for stream in streams]
 
     async def of_municipalities(self, subdomains: Sequence[str]) -> dict[str, list[Json]]:
-        """By subdomain."""
+        """Returns the streams by subdomain."""
         sources = [source_of(name, kind) for name in subdomains for kind in DocumentType]
         by_subdomain: dict[str, list[Json]] = {name: [] for name in subdomains}
         for row in await self._streams.of_sources(_PIPELINE, sources):
@@ -76,7 +76,7 @@ class MeetingsStreams:
 
 
 async def overview(reads: MeetingsReads, streams: MeetingsStreams) -> list[Json]:
-    """Every municipality with its streams."""
+    """Lists every municipality with its streams."""
     municipalities = await reads.all_municipalities()
     by_subdomain = await streams.of_municipalities(
         [municipality.subdomain for municipality in municipalities]
@@ -94,7 +94,8 @@ def _stream(row: Any) -> Json:
 
 
 def _collection_of(source: str) -> Json:
-    """Whatever is stored can be listed: an unknown source counts as a name without a type."""
+    """Returns the collection of any stored source: an unknown one counts as a name without a
+    type."""
     try:
         subdomain, document_type = split_source(source)
     except UserError:

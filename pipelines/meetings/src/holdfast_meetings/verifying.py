@@ -57,8 +57,8 @@ async def note_inventory(tx: Tx, job: Job, notes: Json) -> None:
 
 
 def _shown_pages(known: Sequence[Sequence[Any]]) -> tuple[dict[str, int], list[tuple[str, int]]]:
-    """The page that shows each id; and pages whose row moved to another place, on a site that keeps
-    the id when a row changes."""
+    """Returns the page that shows each id; and pages whose row moved to another place, on a site
+    that keeps the id when a row changes."""
     shown: dict[str, int] = {}
     moved = []
     pages = [row for row in known if row[0] == "PAGE" and not row[3]]
@@ -93,7 +93,9 @@ class Verifier:
         return await self._judge_inventory()
 
     async def _compare_counts(self) -> Conclusion:
-        """A different count shows that something outside the window changed. An equal count proves
+        """Compares the counts.
+
+        A different count shows that something outside the window changed. An equal count proves
         nothing, because a page that was scanned again does not change it. So an inventory is taken
         from time to time anyway."""
         site_count = self._cursor["site_count"]
@@ -105,8 +107,8 @@ class Verifier:
         return Verified(site_count, stored, proven=False)
 
     async def _is_inventory_due(self) -> bool:
-        """If the last one is old, or if the site reported a change and the months around today did
-        not change."""
+        """Whether an inventory is due: if the last one is old, or if the site reported a change and
+        the months around today did not change."""
         if self._job.options.get("inventory"):
             return True
         if not self._job.options.get("reported"):
@@ -135,7 +137,9 @@ class Verifier:
         return await self._judge_vanished(rows)
 
     async def _judge_vanished(self, rows: int) -> Conclusion:
-        """A site that is being rebuilt is briefly incomplete. If many pages vanished, they must be
+        """Judges vanished rows.
+
+        A site that is being rebuilt is briefly incomplete. If many pages vanished, they must be
         missing twice; a table that is suddenly empty is not believed at all."""
         params = {"job_id": self._job.id}
         rows_by_kind = await self._tx.fetch("meetings_count_differences", params)
@@ -176,7 +180,9 @@ class Verifier:
         return {**self._marks, "round": self._marks["round"] + 1}
 
     def _unproven(self, error: str) -> Unproven:
-        """When resumed, it begins with another inventory and counts its rounds from one."""
+        """Ends the attempt without proof.
+
+        When resumed, it begins with another inventory and counts its rounds from one."""
         following = self._marks["round"] + 1
         return Unproven(error, inventory_cursor({"round": following, "since": following}))
 
@@ -185,7 +191,7 @@ class Verifier:
         return [row[0] for row in await self._tx.fetch("meetings_gaps", params)]
 
     async def _let_in(self, ids: Sequence[str]) -> None:
-        """Older versions that are on the site again replace the current pages."""
+        """Lets older versions that are on the site again replace the current pages."""
         forgotten: list[Any] = await self._tx.take(
             "meetings_forget_versions", {**self._collection.params, "ids": list(ids)}
         )

@@ -53,13 +53,13 @@ def gaps_cursor(marks: Cursor, ids: Sequence[str]) -> Cursor:
 
 
 def marks_of(cursor: Cursor) -> Cursor:
-    """What every cursor carries: the round, so that no cursor is repeated, and the round in which
-    this attempt began."""
+    """Returns what every cursor contains: the round, so that no cursor is repeated, and the round
+    in which this attempt began."""
     return {"round": cursor["round"], "since": cursor["since"]}
 
 
 class SiteWalk:
-    """`window` is the first and the last day of the months around today."""
+    """Reads one site. `window` is the first and the last day of the months around today."""
 
     def __init__(
         self, table: SiteTable, mode: Mode, window: Sequence[str], options: MeetingsOptions
@@ -99,7 +99,9 @@ class SiteWalk:
         return Page(records, following, expected_count=page.count)
 
     async def _prove_end(self, last: str | None) -> None:
-        """A page without a successor is an end only if the site has no greater id. A token that the
+        """Checks an end.
+
+        A page without a successor is an end only if the site has no greater id. A token that the
         site misread also ends without an error, and so does a table that is being rebuilt."""
         greatest = await self._table.greatest()
         if last is not None and (greatest is None or greatest > last):
@@ -131,10 +133,12 @@ class SiteWalk:
         return Page(self._records(page), following)
 
     async def _days(self, cursor: Cursor) -> tuple[Rows, Cursor]:
-        """A page of the month's rows. Without an index on dates, a large site scans every row and
-        may hit its time limit. Then all rows are read and filtered here, for this month and those
-        after it. The first page of a month may be quick and the last one too slow, because nothing
-        follows it: then the month starts again."""
+        """Returns a page of the month's rows.
+
+        Without an index on dates, a large site scans every row and may hit its time limit. Then all
+        rows are read and filtered here, for this month and those after it. The first page of a
+        month may be quick and the last one too slow, because nothing follows it: then the month
+        starts again."""
         try:
             return await self._page_of(cursor), cursor
         except TimeLimit:
@@ -155,7 +159,8 @@ class SiteWalk:
         return replace(page, rows=[row for row in page.rows if first <= str(row["date"]) < end])
 
     def _after_month(self, cursor: Cursor, rows: int, expected: int | None) -> Cursor | None:
-        """The next month; the same one again if its count shows that it changed in the meantime."""
+        """Returns the cursor of the next month; of the same one again if its count shows that it
+        changed in the meantime."""
         month, until, tries = cursor["month"], cursor["until"], cursor.get("tries", 1)
         if expected is not None and rows != expected:
             if tries == _TRIES:
@@ -196,7 +201,8 @@ class SiteWalk:
         return [Record(self._bounded(row)) for row in page.rows]
 
     def _bounded(self, row: Json) -> Json:
-        """A row that is too large is passed on without its long values, and rejected later."""
+        """Returns the row; one that is too large is passed on without its long values, and rejected
+        later."""
         size = len(orjson.dumps(row))
         if size <= self._options.max_row_bytes:
             return row
@@ -213,8 +219,8 @@ def _recent(month: str, marks: Cursor) -> Cursor:
 
 
 def window_of(today: date, months: int) -> tuple[str, str]:
-    """That many calendar months back and ahead, and one more day on each side for other time
-    zones."""
+    """Returns that many calendar months back and ahead, and one more day on each side for other
+    time zones."""
     first = _shifted(today, -months) - timedelta(days=1)
     last = _shifted(today, months) + timedelta(days=1)
     return first.isoformat(), last.isoformat()
@@ -239,5 +245,7 @@ def month_after(month: str) -> str:
 
 
 def query_of(mode: Mode, url: str, table: str, window: Sequence[str]) -> Mapping[str, Any]:
-    """What a cursor depends on. Not the page size: a token names a row, whatever the size."""
+    """Returns what a cursor depends on.
+
+    It is not the page size: a token names a row, whatever the size."""
     return {"url": url, "table": table, "sort": "id", "mode": mode, "window": list(window)}

@@ -1,7 +1,7 @@
-"""A batch as it is in the object store: a JSON array, or an object with `items`; perhaps zstd.
+"""Reads a batch from the object store: a JSON array, or an object with `items`; perhaps zstd.
 
 It is read in pieces and never becomes larger than its limit, packed or not. One item that cannot be
-read costs only itself.
+read harms only itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast_client.json_depth import nests_deeper_than
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WINDOW_BYTES = 128 * 1024 * 1024
 _EXCERPT = 200
-DEEPEST = json_depth.DEEPEST - 5  # it becomes part of a record
+DEEPEST = json_depth.DEEPEST - 5  # because it becomes part of a record
 _AT_ONCE_BYTES = 1024 * 1024  # larger ones are read in a thread
 _MOST_GROWTH = 5  # of JSON that is read and written again: 1e15 becomes 1000000000000000.0
 EXPECTED_SIZES = {"tiktok": 50}
@@ -28,7 +28,7 @@ OTHER_SIZE = 20
 
 
 class BadBatch(Exception):
-    """A batch that no attempt will make readable."""
+    """Raised for a batch that no further attempt can read."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
@@ -56,7 +56,7 @@ def expected_size(platform: str | None) -> int:
 
 
 async def read_batch(blocks: AsyncIterable[bytes], limits: BatchLimits) -> list[Any]:
-    """The items; a BadItem in the place of each that cannot be read."""
+    """Returns the items, with a BadItem in the place of each that cannot be read."""
     packed = bytearray()
     async for block in blocks:
         packed += block
@@ -68,8 +68,9 @@ async def read_batch(blocks: AsyncIterable[bytes], limits: BatchLimits) -> list[
 
 
 def unpacked(packed: bytes, limits: BatchLimits) -> bytes:
-    """What zstd data unpacks to, recognised by its first bytes; other data as it is. Data that is
-    cut off is no complete JSON."""
+    """Returns what zstd data unpacks to, recognised by its first bytes; other data as it is.
+
+    Data that is cut off is not complete JSON."""
     if not packed.startswith(ZSTD_MAGIC):
         return packed
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
@@ -96,7 +97,7 @@ def items_of(content: bytes, limits: BatchLimits) -> list[Any]:
         return _one_by_one(content, limits, str(error))
     if len(items) > limits.max_items:
         raise BadBatch("BATCH_TOO_LARGE", f"it has {len(items):,} items")
-    # Depth and size are looked at where the whole could have them.
+    # Depth and size are checked one by one only if the whole could exceed them.
     is_small = len(content) * _MOST_GROWTH <= limits.max_item_bytes
     if is_small and not nests_deeper_than(items, DEEPEST):
         return items
@@ -104,7 +105,8 @@ def items_of(content: bytes, limits: BatchLimits) -> list[Any]:
 
 
 def _array(value: Any) -> list[Any]:
-    """The array, or `items` of an object; an object without it is one post, as in legacy files."""
+    """Returns the array, or `items` of an object; an object without it is one post, as in legacy
+    files."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
@@ -125,7 +127,8 @@ def _checked(item: Any, limits: BatchLimits) -> Any:
 
 
 def _one_by_one(content: bytes, limits: BatchLimits, reason: str) -> list[Any]:
-    """The items of an array that cannot be read as a whole, because one of them is broken."""
+    """Returns the items of an array that cannot be read as a whole, because one of them is
+    broken."""
     spans = item_spans(content, limits.max_items)
     if spans is None:
         raise BadBatch("BATCH_CORRUPT", f"it is not JSON: {reason}")
@@ -137,7 +140,7 @@ def _one_by_one(content: bytes, limits: BatchLimits, reason: str) -> list[Any]:
         except orjson.JSONDecodeError as error:
             items.append(BadItem(f"it is not JSON: {error}"[:_EXCERPT], excerpt_of(piece)))
     bad = sum(isinstance(item, BadItem) for item in items)
-    # If none is broken, what comes after the array is: more items, perhaps.
+    # If none is broken, what follows the array is: perhaps more items.
     if bad in (0, len(items)):
         raise BadBatch("BATCH_CORRUPT", f"it is not JSON: {reason}")
     return items
@@ -152,8 +155,8 @@ _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 
 
 def item_spans(content: bytes, most: int) -> list[tuple[int, int]] | None:
-    """Where the elements of the array are, by its brackets, strings and commas alone. None if it
-    does not end, or if something follows it that is not the rest of an object."""
+    """Returns where the elements of the array are, by its brackets, strings and commas alone; None
+    if it does not end, or if something other than the rest of an object follows it."""
     begin = content.find(b"[")
     head = content[:begin].strip()
     if begin < 0 or head not in (b"", b'{"items":', b'{"items" :'):
@@ -181,7 +184,7 @@ def item_spans(content: bytes, most: int) -> list[tuple[int, int]] | None:
 
 
 def _string_end(content: bytes, at: int) -> int:
-    """The closing quote of the string that begins at `at`, or the end."""
+    """Returns the position of the closing quote of the string that begins at `at`, or the end."""
     end = at + 1
     while (end := content.find(b'"', end)) >= 0:
         escapes = end

@@ -1,4 +1,4 @@
-"""`holdfast posts ...`."""
+"""The commands of `holdfast posts`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LISTED = "`holdfast posts messages` lists them."
 
 @app.callback()
 def posts() -> None:
-    """Posts of social media from crawler events."""
+    """Process posts of social media from crawler events."""
 
 
 @app.command("projects")
@@ -52,7 +52,9 @@ def status(as_json: bool = JSON) -> None:
 @app.command("messages")
 def messages(
     state: str | None = typer.Option(None, "--state", help="Only parked, waiting or dead ones."),
-    limit: int = typer.Option(200, "--limit", min=1, max=100_000, help="How many at most."),
+    limit: int = typer.Option(
+        200, "--limit", min=1, max=100_000, help="Maximum number of messages."
+    ),
     as_json: bool = JSON,
 ) -> None:
     """List the messages that are parked, waiting or dead, with the reason and the next try."""

@@ -1,4 +1,4 @@
-"""The queues that posts reads."""
+"""Declares the queues that posts reads."""
 
 from __future__ import annotations
 

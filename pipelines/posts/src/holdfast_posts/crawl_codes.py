@@ -1,4 +1,5 @@
-"""What a crawler can report about an item that it could not fetch: 21 codes in 7 categories."""
+"""Lists what a crawler can report about an item that it could not fetch: 21 codes in 7
+categories."""
 
 from __future__ import annotations
 
@@ -25,12 +26,14 @@ CRAWL_CODES: Mapping[str, ErrorCode] = MappingProxyType(
 
 
 def crawl_code(reported: str | None) -> ErrorCode:
-    """An unknown code keeps its name and is generic; whether to try again, a person decides."""
+    """Returns the code.
+
+    An unknown one keeps its name and is generic; a person decides whether to try again."""
     name = (reported or UNKNOWN).strip().upper()[:LONGEST_CODE] or UNKNOWN
     known = CRAWL_CODES.get(name)
     return known or ErrorCode(name, Category.GENERIC, RetryClass.LATER)
 
 
 def label_of(code: str) -> str:
-    """For metrics, whose labels are bounded."""
+    """Returns the code for metrics, whose labels are bounded."""
     return code if code in CRAWL_CODES else "OTHER"

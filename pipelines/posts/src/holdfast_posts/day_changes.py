@@ -1,4 +1,4 @@
-"""What a settlement adds to the sums of days, and takes from them."""
+"""Collects what a settlement adds to the sums of days, and subtracts from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DayChanges:
         self._sums: dict[Day, tuple[int, int, float]] = {}
 
     def add(self, posts: Iterable[Json]) -> None:
-        """Posts that count from now on, as `posts_insert` takes them."""
+        """Adds posts that count from now on, as `posts_insert` takes them."""
         for post in posts:
             day = (
                 post["scope"],
@@ -30,14 +30,14 @@ class DayChanges:
             self._change(day, 1, post["is_viral"] or 0, post["impact_score"] or 0.0)
 
     def remove(self, row: Row) -> None:
-        """A post as it counted until now."""
+        """Subtracts a post as it counted until now."""
         names = ("scope", "day", "platform", "sentiment", "intent", "risk")
         scope, day, platform, sentiment, intent, risk = (row[name] for name in names)
         key = (scope, day, platform, sentiment, intent, risk)
         self._change(key, -1, -row["viral"], -row["impact"])
 
     def merge(self, rows: Iterable[Row]) -> None:
-        """Changes that were stored before."""
+        """Adds changes that were stored before."""
         for row in rows:
             key = (row["scope"], row["day"], row["platform"], row["sentiment"], row["intent"])
             self._change((*key, row["risk"]), row["posts"], row["viral"], row["impact_sum"])
@@ -47,5 +47,5 @@ class DayChanges:
         self._sums[day] = (before[0] + posts, before[1] + viral, before[2] + impact)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """In the order of their keys; without those that cancel out."""
+        """Returns the changes in the order of their keys; without those that cancel out."""
         return [(*day, *sums) for day, sums in sorted(self._sums.items()) if any(sums)]

@@ -58,7 +58,7 @@ def _post(rng: random.Random, text: str, platform: str, at: datetime, number: in
 
 
 def batches(now: datetime) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Events with their batches, the same at every start but for the time."""
+    """Yields events with their batches, the same at every start except for the time."""
     rng = random.Random(4)
     texts = _TEXTS.read_text("utf-8").splitlines()
     for ago in range(_DAYS, 0, -1):
@@ -103,7 +103,7 @@ def environment(url: str) -> dict[str, str]:
 
 
 async def fill(sample: Sample) -> None:
-    """Once: an event that came before changes nothing, but its day would be another."""
+    """Adds the events once: one that came before changes nothing, but its day would be another."""
     if await sample.fetch("posts_event_counts", {}):
         return
     for event, batch in batches(SystemClock().now()):

@@ -1,7 +1,8 @@
-"""What a message is: an event with a batch, a legacy reference to one post, or a post itself.
+"""Decides what a message is: an event with a batch, a legacy reference to one post, or a post
+itself.
 
-Strict: a message that is none of them, or several, is unknown and becomes a dead letter. It is
-never guessed, and never depends on which formats are switched on.
+It is strict: a message that is none of them, or several, is unknown and becomes a dead letter. The
+format is never guessed, and never depends on which formats are switched on.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as it is understood. `key` identifies it: a second one with it changes nothing."""
+    """A message and its format. `key` identifies it: a second one with it changes nothing."""
 
     format: Format
     key: str
@@ -97,7 +98,7 @@ def _is_reference(data_ref: Any) -> bool:
 
 
 def read_message(body: bytes, max_bytes: int, now: datetime) -> Message:
-    """Raises BadMessage for what no attempt will make good."""
+    """Parses a message; raises BadMessage for one that no further attempt can read."""
     if len(body) > max_bytes:
         raise BadMessage(f"it has {len(body):,} bytes, more than {max_bytes:,}", "TOO_LARGE")
     try:
@@ -180,7 +181,7 @@ def _inline(envelope: Mapping[str, Any], body: bytes) -> Message:
 
 
 def _job(payload: Mapping[str, Any]) -> tuple[str | None, str | None, list[str]]:
-    """Its job id and the project that it states."""
+    """Returns its job id, the project that it states, and warnings."""
     job_id, stated = payload.get("job_id"), payload.get("project_id")
     found = id_of(job_id, _LONGEST_NAME)
     if job_id is not None and found is None:
@@ -193,7 +194,7 @@ def _job(payload: Mapping[str, Any]) -> tuple[str | None, str | None, list[str]]
 
 
 def platform_of(value: Any) -> str | None:
-    """Folded; any short word is a platform."""
+    """Returns the platform in lower case; any short word is one."""
     word = word_of(value, 20)
     if word is None or not all(letter.isalnum() or letter in "_-." for letter in word):
         return None

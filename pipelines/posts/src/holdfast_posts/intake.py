@@ -1,7 +1,8 @@
-"""From a message to items: which format it is, whether that is switched on, and what its batch has.
+"""Converts a message to items: which format it is, whether that is switched on, and what its batch
+has.
 
-Everything that takes time happens in `prepare`, before the transaction; `take` writes what came of
-it. An event is known by its id, a batch by its place in the store: a second one changes nothing.
+Everything that takes time happens in `prepare`, before the transaction; `take` writes the result.
+An event is known by its id, a batch by its place in the store: a second one changes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ DRY_RUNS, SHADOW = "dry runs", "shadow"
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Why a message is not processed now."""
+    """The reason why a message is not processed now."""
 
     state: str  # PARKED, WAITING or DEAD
     code: str
@@ -49,7 +50,7 @@ class Prepared:
     items: Sequence[Any] = ()
     aside: Aside | None = None
     shadow: bool = False  # its items are compared, not stored; only with `aside`
-    at: str = ""  # what counts for items without a time of their crawl
+    at: str = ""  # the time for items without a time of their crawl
     warnings: tuple[str, ...] = ()
 
 
@@ -81,7 +82,8 @@ class Intake:
         return await self._fetched(message, at)
 
     async def _switched_off(self, message: Message) -> Aside | None:
-        """A disabled format is parked, never taken for another."""
+        """Returns why the message is parked, if its format is off; it is never taken for another
+        format."""
         if message.format is not Format.EVENT:
             if await self._tools.flag("posts_legacy_mode"):
                 return None
@@ -177,7 +179,7 @@ class Intake:
         return int(rows[0]["id"]) if rows else None
 
     async def _set_aside(self, tx: Tx, incoming: Incoming, message: Message, aside: Aside) -> None:
-        """With its message, so that it can be sent to its queue again."""
+        """Sets an event aside with its message, so that it can be sent to its queue again."""
         options, seconds = self._options, self._options.park_seconds
         if aside.state == "WAITING":
             keys = [message.key, _longer_key(message)]
@@ -216,8 +218,10 @@ class Intake:
 
 
 async def _write(tx: Tx, query: str, event: Json, message: Message) -> Message | None:
-    """Writes the row of an event; None if it was processed before. An id that came with another
-    batch does not make this batch known: the event is written under its id and its batch."""
+    """Writes the row of an event; returns None if it was processed before.
+
+    An id that came with another batch does not make this batch known: the event is written under
+    its id and its batch."""
     if await tx.take(query, event):
         return message
     if not await tx.fetch(
@@ -246,7 +250,7 @@ def _event(message: Message, incoming: Incoming) -> dict[str, Any]:
 
 
 def _attributed(message: Message, items: Sequence[Any]) -> Message:
-    """A legacy reference says nothing about its job; the post does."""
+    """Adds the job that the post names to a legacy reference, which names none."""
     if message.job_id is not None or not items or not isinstance(items[0], dict):
         return message
     meta = mapping_of(items[0].get("meta"))
@@ -298,7 +302,7 @@ def _warnings(message: Message, items: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _kinds(prepared: Prepared) -> list[str]:
-    """The warnings by kind, for the metrics."""
+    """Returns the kinds of the warnings, for the metrics."""
     kinds = ["envelope"] * len(prepared.message.warnings)
     for warning in prepared.warnings[len(prepared.message.warnings) :]:
         by_end = {"usual": "size", "id": "project"}

@@ -1,7 +1,7 @@
-"""The project of a job id: `{project}-brand-{n}`, `{project}-{competitor}-{n}`,
+"""Finds the project in a job id: `{project}-brand-{n}`, `{project}-{competitor}-{n}`,
 `{uuid}-competitor-{name}-{n}`; a bare UUID is a dry run.
 
-Competitors may have hyphens, so that the project cannot always be read from the job id. The
+Competitors may contain hyphens, so that the project cannot always be read from the job id. The
 payload's own project is used if the job id begins with it.
 """
 
@@ -22,7 +22,7 @@ class Method(StrEnum):
     PAYLOAD = "payload"  # the event names it, and the job id begins with it
     UUID = "uuid"  # the UUID at the beginning of the job id
     SPLIT = "split"  # the job id without its last two parts
-    STATED = "stated"  # the event names it; nothing in the job id says so
+    STATED = "stated"  # the event names it; the job id does not confirm it
     DRY_RUN = "dry_run"  # the job id is a bare UUID
     NONE = "none"
 
@@ -34,7 +34,7 @@ class Attribution:
     disagrees: bool = False  # the event names another project
 
     def scope(self, job_id: str | None) -> str:
-        """What posts are unique within: a project, or one dry run."""
+        """Returns the scope in which posts are unique: a project, or one dry run."""
         return self.project_id or f"{DRY_RUN}{job_id or ''}"
 
 
@@ -42,7 +42,7 @@ NOT_ATTRIBUTED = Attribution(None, Method.NONE)
 
 
 def attribute(job_id: str | None, stated: str | None = None) -> Attribution:
-    """The project of a job id, given what the event states."""
+    """Returns the project of a job id, given what the event states."""
     stated = _folded(stated) if stated and not stated.startswith(DRY_RUN) else None
     if not job_id:
         return Attribution(stated, Method.STATED if stated else Method.NONE)
@@ -64,7 +64,7 @@ def _from_job_id(job_id: str) -> tuple[str | None, Method]:
     if is_uuid(job_id[:_UUID_CHARACTERS]) and job_id[_UUID_CHARACTERS] == "-":
         return _folded(job_id[:_UUID_CHARACTERS]), Method.UUID
     parts = job_id.rsplit("-", 2)
-    # A project that is named like the posts of a dry run would be mixed with them.
+    # A project that is named like the scope of a dry run would be mixed with it.
     is_named = len(parts) == 3 and all(parts) and not job_id.startswith(DRY_RUN)
     if is_named and parts[2].isascii() and parts[2].isdigit():
         return parts[0], Method.SPLIT
@@ -77,5 +77,6 @@ def is_uuid(text: str) -> bool:
 
 
 def _folded(project_id: str) -> str:
-    """A UUID is the same in upper and lower case; other ids are taken as they are."""
+    """Returns the id; a UUID is the same in upper and lower case, other ids are kept as they
+    are."""
     return project_id.lower() if is_uuid(project_id) else project_id

@@ -1,4 +1,6 @@
-"""What posts counts. Labels are bounded: platforms and codes that nobody knows are one each."""
+"""Metrics of posts.
+
+Labels are bounded: all unknown platforms share one label value, and so do all unknown codes."""
 
 from __future__ import annotations
 

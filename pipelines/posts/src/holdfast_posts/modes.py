@@ -1,4 +1,4 @@
-"""Which formats are switched on, as the flags and settings say at this moment."""
+"""Knows which formats are switched on, by the flags and settings of this moment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Modes:
         return self.new and in_share(self.canary, job_id or "")
 
     def leave_parked(self, event: Row) -> bool:
-        """Whether a message that is due would be parked again, and nothing else happen to it."""
+        """Whether a message that is due would only be parked again."""
         if event["state"] != "PARKED" or self.takes(event["format"], event["job_id"]):
             return False
         is_compared = self.shadow and event["format"] == Format.EVENT

@@ -1,4 +1,4 @@
-"""One post as the crawlers of two generations wrote it, in one form.
+"""Converts a post, as two generations of crawlers wrote it, to one form.
 
 The first has `content` with counts, description and url, and `fetch_error`; the second has
 `interaction` and `error_message`, and its platform in upper case. Both are read field by field, so
@@ -39,7 +39,8 @@ _COUNTS = {
 
 
 def normalised(post: Any, platform: str | None, now: datetime) -> Json:
-    """Raises Failed for what is not a post: without an id, nothing can be stored about it."""
+    """Converts a post; raises Failed for what is not one: without an id, nothing can be stored
+    about it."""
     if not isinstance(post, Mapping):
         raise Failed("PARSE_ERROR", f"an item is not an object but {kind_of(post)}")
     meta, content = mapping_of(post.get("meta")), mapping_of(post.get("content"))
@@ -167,7 +168,7 @@ def _first(values: Iterable[str | None]) -> str | None:
 
 
 def has_content(post: Json) -> bool:
-    """Whether there is something to analyse. A post whose media failed has the rest."""
+    """Whether there is anything to analyse. A post whose media failed has the rest."""
     if post["fetch_status"] == "success":
         return True
     is_media = post["error"] is not None and post["error"]["category"] == Category.MEDIA

@@ -1,4 +1,4 @@
-"""The settings of posts. Their earlier names, without a prefix, are accepted too."""
+"""The settings of posts. Some are read under the older names of the crawler's service too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ class PostsOptions:
         "analytics_queue", "Queue of messages in the legacy formats; empty: none."
     )
     prefetch: int = setting(
-        1, "Messages that a consumer takes at once.", 1, 1000, alias="RABBITMQ_PREFETCH_COUNT"
+        1,
+        "Maximum number of messages that a consumer processes at once.",
+        1,
+        1000,
+        alias="RABBITMQ_PREFETCH_COUNT",
     )
     max_concurrent_batches: int = setting(
         5, "Consumers of the queue in each process.", 1, 100, alias="MAX_CONCURRENT_BATCHES"
@@ -45,7 +49,7 @@ class PostsOptions:
         8 * MIB, "Largest message; larger ones become dead letters.", 1024, 128 * MIB
     )
     max_batch_bytes: int = setting(32 * MIB, "Largest batch, unpacked.", 1024, 1024 * MIB)
-    max_batch_items: int = setting(10_000, "Most items of a batch.", 1, 1_000_000)
+    max_batch_items: int = setting(10_000, "Maximum number of items in a batch.", 1, 1_000_000)
     max_item_bytes: int = setting(8 * MIB, "Largest item; larger ones fail alone.", 100, 1024 * MIB)
     publish_results: bool = setting(
         True, "Send `analysis.finished` to the exchange after each batch."

@@ -1,4 +1,4 @@
-"""What the pages show, from the daily sums and the tables."""
+"""Reads what the pages show, from the daily sums and the tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_ID = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One day of a chart: where each part begins and how high it is, of 100."""
+    """One day of a chart: where each part begins and how high it is, out of 100."""
 
     day: str
     total: int
@@ -76,10 +76,10 @@ class PostsReads:
         return [_shown(row) for row in await self._fetch("posts_top", params)]
 
     async def errors_by_day(self, scope: str | None, days: int) -> dict[str, Any]:
-        """Codes with their counts by day, the most frequent first."""
+        """Returns codes with their counts by day, the most frequent first."""
         params = {"scope": scope, "since": self.since(days)}
         rows = await self._fetch("posts_errors_by_day", params)
-        # Today first: on a narrow screen, the rest is scrolled to.
+        # Today first: on a narrow screen, people scroll to the rest.
         shown = [(self._now.date() - timedelta(days=ago)).isoformat() for ago in range(days)]
         codes: dict[tuple[str, str], dict[str, int]] = {}
         for row in rows:
@@ -136,7 +136,7 @@ def _shown(row: Row) -> dict[str, Any]:
 
 
 def _days(rows: Iterable[Row], today: date, days: int) -> list[str]:
-    """From the first day with posts in the period to today."""
+    """Returns the days from the first one with posts in the period to today."""
     first = min((row["day"] for row in rows), default=today.isoformat())
     every = [(today - timedelta(days=ago)).isoformat() for ago in range(days)][::-1]
     return [day for day in every if day >= first] or every[-1:]

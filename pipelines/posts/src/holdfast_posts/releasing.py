@@ -1,4 +1,6 @@
-"""What people do to messages that were set aside, and to the modes. All of it is audited."""
+"""Changes that people make to messages that were set aside, and to the modes.
+
+All of them are audited."""
 
 from __future__ import annotations
 
@@ -6,13 +8,14 @@ from typing import Any
 
 from holdfast.pipeline import Tx
 
-#: What going back sets, in this order: events stop before legacy messages begin.
+#: Flags that a rollback sets, in this order: events stop before legacy messages begin.
 ROLLBACK = {"posts_new_mode": False, "posts_legacy_mode": True}
 
 
 async def release(store: Any, state: str | None, key: str | None, actor: str) -> int:
-    """Messages of a state, or one, are tried again at once; returns how many. `store` is the
-    program's."""
+    """Tries messages of a state, or one, again at once; returns how many.
+
+    `store` is the program's."""
     released: list[Any] = []
 
     async def change(tx: Tx) -> bool:

@@ -1,4 +1,4 @@
-"""`analysis.finished`: sent once for each batch, with the commit of its last outcome."""
+"""Sends `analysis.finished` once for each batch, with the commit of its last outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_ITEMS = 10_000
 
 
 class Item(NamedTuple):
-    """What became of an item of a batch."""
+    """The result for an item of a batch."""
 
     content_id: str | None
     status: str
@@ -28,8 +28,8 @@ class Item(NamedTuple):
 async def send_finished(
     tx: Tx, options: PostsOptions, finished: Sequence[tuple[Row, Sequence[Item] | None]]
 ) -> None:
-    """Batches that are complete, and held by this transaction; with their items, if all of them
-    are known here."""
+    """Sends messages about batches that are complete, and locked by this transaction; with their
+    items, if all of them are known here."""
     if not options.publish_results:
         return
     for batch, known in finished:
@@ -51,7 +51,8 @@ async def _items(tx: Tx, batch: Row) -> list[Item]:
 
 
 def event_id_of(batch_key: str) -> str:
-    """The same for each message about a batch, so that receivers can drop a second one."""
+    """Returns an id that is the same for each message about a batch, so that receivers can drop a
+    second one."""
     return f"evt_{hashlib.sha256(f'{EVENT_TYPE} {batch_key}'.encode()).hexdigest()[:32]}"
 
 

@@ -1,5 +1,5 @@
-"""Writes what came of items, in the transaction that settles them: posts, errors of crawlers, the
-counts of their batches, and what their batches send when they are complete.
+"""Writes results in the transaction that settles their items: posts, errors of crawlers, the counts
+of their batches, and what their batches send when they are complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Key = tuple[str, str, str]  # of a post: scope, platform, content id
 
 @dataclass(slots=True)
 class _Rows:
-    """What a settlement writes."""
+    """The rows that a settlement writes."""
 
     items: dict[tuple[int, int], Item] = field(default_factory=dict)
     posts: dict[Key, Json] = field(default_factory=dict)
@@ -141,7 +141,7 @@ def _post_row(key: Key, effects: Json, batch: Row, version_at: str) -> Json:
 
 
 def day_of(post: Json, at: str) -> str:
-    """The day that a post counts for, in UTC: of its publication, or of its crawl."""
+    """Returns the day that a post counts for, in UTC: of its publication, or of its crawl."""
     day: str = post["published_at"] or post["crawled_at"] or at
     return day[:10]
 
@@ -166,7 +166,8 @@ def _error_row(post: Json, batch: Row, at: str) -> Json:
 
 
 async def _write(tx: Tx, rows: _Rows) -> None:
-    """In the order of their keys: two settlements that share some must not wait for each other."""
+    """Writes rows in the order of their keys: two settlements that share some must not wait for
+    each other."""
     if rows.posts:
         await _write_posts(tx, rows.posts)
     if rows.errors:
@@ -178,8 +179,10 @@ async def _write(tx: Tx, rows: _Rows) -> None:
 
 
 async def _write_posts(tx: Tx, posts: Mapping[Key, Json]) -> None:
-    """Adds those that are new, then replaces others. In two steps, because only a post that is
-    there can be held: what it counted for must be known exactly."""
+    """Adds new posts, then replaces others.
+
+    It takes two steps, because only an existing post can be locked: what it counted for must be
+    known exactly."""
     changes = DayChanges()
     added = await tx.take_many("posts_insert", [posts[key] for key in sorted(posts)])
     new = {_key(row) for row in added}
@@ -199,7 +202,8 @@ def _key(row: Row) -> Key:
 
 
 async def _compare(tx: Tx, rows: _Rows, metrics: PostsMetrics | None) -> None:
-    """Shadow mode: what this way would have stored, beside what the other way has stored."""
+    """Compares, in shadow mode, what this mode would have stored with what the other one has
+    stored."""
     if not rows.shadows:
         return
     found = await tx.take_many("posts_stored", sorted(rows.shadows))

@@ -1,4 +1,4 @@
-"""Background work: parked messages come back, daily sums get what changed, old rows go."""
+"""Background work: parked messages return, daily sums get what changed, old rows are removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVENTS = 1000
 _EVENTS_BYTES = 16 * 1024 * 1024
 _CHANGES = 5000
 _OLD = 1000
-#: A message that was sent again and got lost on the way is sent once more after this.
+#: A message that was sent again and got lost on the way is sent once more after this time.
 _RESEND_SECONDS = 120.0
 _UNSENT_SECONDS = 60.0
 _DAY_SECONDS = 86_400.0
@@ -34,9 +34,10 @@ async def tend(tx: Tx, options: PostsOptions) -> bool:
 
 
 async def resend_due(tx: Tx, options: PostsOptions) -> bool:
-    """Sends messages that are due to their queues again, through the outbox. Those that would only
-    be parked again stay: there can be very many, and sending them would leave no time for others.
-    """
+    """Sends messages that are due to their queues again, through the outbox.
+
+    Those that would only be parked again stay: there can be very many, and sending them would leave
+    no time for others."""
     if await tx.fetch("posts_unsent", {"ago": -_UNSENT_SECONDS}):
         return False  # the broker is gone; copies would pile up
     modes = await read_modes(tx, options)
@@ -53,7 +54,7 @@ async def resend_due(tx: Tx, options: PostsOptions) -> bool:
 
 
 def _first_of(rows: Sequence[Row]) -> list[str]:
-    """As many as are sent at once, by number and by size."""
+    """Returns as many as are sent at once, limited by number and by size."""
     keys: list[str] = []
     size = 0
     for row in rows[:_EVENTS]:
@@ -65,8 +66,8 @@ def _first_of(rows: Sequence[Row]) -> list[str]:
 
 
 async def add_day_changes(tx: Tx) -> bool:
-    """Adds what settlements changed to the sums of days: as much work as there are changes,
-    however many posts a day has."""
+    """Adds what settlements changed to the sums of days: as much work as there are changes, however
+    many posts a day has."""
     rows = await tx.fetch("posts_day_changes", {"limit": _CHANGES})
     if rows:
         changes = DayChanges()
@@ -94,7 +95,7 @@ async def _drop_old_errors(tx: Tx, options: PostsOptions) -> bool:
         return False
     rows = await tx.fetch("posts_old_errors", _older(options.retain_errors_days))
     if rows:
-        # The sums stay: they are small, and say how it was.
+        # The sums stay: they are small, and show the past.
         await tx.take("posts_delete_errors", {"ids": [row["id"] for row in rows]})
     return len(rows) == _OLD
 

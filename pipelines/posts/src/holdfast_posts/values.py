@@ -1,6 +1,7 @@
-"""Values of others as ours: text, counts, ids and times, or None where one does not make sense.
+"""Converts foreign values: text, counts, ids and times, or None if one does not make sense.
 
-Crawlers have sent "NULL" and "True" as text, numbers as text, and ids that a float cannot hold.
+Crawlers have sent "NULL" and "True" as text, numbers as text, and ids that a float cannot
+represent.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-#: What a 64-bit column holds.
+#: The largest number that a 64-bit column can store.
 LARGEST = 2**63 - 1
 _EXACT_FLOAT = 2**53
 _NO_VALUE = frozenset({"", "null", "none", "nan", "undefined"})
@@ -17,7 +18,7 @@ _FUTURE = timedelta(days=1)
 
 
 def text_of(value: Any, longest: int) -> str | None:
-    """Without what databases do not store, cut to a length."""
+    """Returns the text without what databases do not store, cut to a length."""
     if not isinstance(value, str):
         return None
     text = value[:longest].replace("\x00", "")
@@ -27,7 +28,7 @@ def text_of(value: Any, longest: int) -> str | None:
 
 
 def word_of(value: Any, longest: int) -> str | None:
-    """A short text; None for the word NULL, too."""
+    """Returns a short text; None for the word NULL, too."""
     text = text_of(value, longest)
     if text is None:
         return None
@@ -36,7 +37,9 @@ def word_of(value: Any, longest: int) -> str | None:
 
 
 def id_of(value: Any, longest: int = 100) -> str | None:
-    """An id is text. A float cannot be told from another id, unless it is a small integer."""
+    """Returns an id as text.
+
+    A float cannot be distinguished from another id, unless it is a small integer."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -51,7 +54,7 @@ def id_of(value: Any, longest: int = 100) -> str | None:
 
 
 def count_of(value: Any) -> int | None:
-    """A number of at least 0, also as text."""
+    """Returns a number of at least 0, also from text."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -75,8 +78,9 @@ def flag_of(value: Any) -> bool | None:
 
 
 def instant_of(value: Any, now: datetime) -> tuple[datetime | None, str | None]:
-    """A time in UTC, and what is odd about it. One in the future is not believed: it would win
-    against every later crawl."""
+    """Returns a time in UTC, and what is odd about it.
+
+    One in the future is not believed: it would take precedence over every later crawl."""
     if value is None:
         return None, None
     instant = _parsed(value)
@@ -107,7 +111,7 @@ def _parsed(value: Any) -> datetime | None:
 
 
 def stored(instant: datetime | None) -> str | None:
-    """As the database writes instants, so that texts compare like times."""
+    """Formats an instant as the database writes it, so that texts compare like times."""
     if instant is None:
         return None
     return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
@@ -122,5 +126,5 @@ _KINDS = {type(None): "null", bool: "a boolean", int: "a number", float: "a numb
 
 
 def kind_of(value: Any) -> str:
-    """In the words of JSON."""
+    """Returns the kind of a value in the words of JSON."""
     return _KINDS.get(type(value), "an object")

@@ -3,7 +3,7 @@
 `sources_file` reads what a source is; `runs` and `planning` what a run does; `walking` and
 `discovery` find the URLs, by `sitemap`, `archive` and `pagination`; `admission` and `dates` decide
 which are wanted; `canonical` names them; `fetching`, `content` and `extract` read what was fetched;
-`saving` and `bodies` keep it; `warc` exports it.
+`saving` and `bodies` store it; `warc` exports it.
 """
 
 from holdfast.extension import Extension

@@ -1,4 +1,4 @@
-"""Which discovered URLs a source takes, and why it refuses the others."""
+"""Decides which discovered URLs a source accepts, and why it refuses the others."""
 
 from __future__ import annotations
 
@@ -45,8 +45,10 @@ class Admission:
         self.examples: dict[Refusal, list[str]] = {}
 
     def admits(self, url: str) -> bool:
-        """Most URLs are on a host of the source and wanted, and this runs for every one of every
-        sitemap: those are let through without asking what would be the reason against them."""
+        """Whether the URL is accepted.
+
+        Most URLs are on a host of the source and wanted, and this runs for every one of every
+        sitemap: those are accepted without asking what would be the reason against them."""
         if len(url) < _LONGEST_URL and url.startswith(self._prefixes):
             for excluded in self._exclude:
                 if excluded(url) is not None:
@@ -59,8 +61,9 @@ class Admission:
         return True if refusal is None else self._count(refusal, url)
 
     def admitted(self, urls: Sequence[str]) -> Sequence[str]:
-        """Those that are taken. Where a sitemap has none but those, which is usual, each costs
-        only the patterns."""
+        """Returns the accepted URLs.
+
+        If all URLs of a sitemap are accepted, which is usual, each costs only the patterns."""
         starts, excludes, includes = self._prefixes, self._exclude, self._include
         if len(excludes) <= 1 and len(includes) == 1:
             excluded, included = excludes[0] if excludes else _never, includes[0]
@@ -81,7 +84,7 @@ class Admission:
         return False
 
     def refusal(self, url: str) -> Refusal | None:
-        """Why the URL is not taken; None where it is."""
+        """Returns why the URL is refused; None if it is accepted."""
         where = self.refusal_of_place(url)
         if where is not None:
             return where
@@ -91,7 +94,8 @@ class Admission:
         return None if wanted else Refusal.NOT_INCLUDED
 
     def refusal_of_place(self, url: str) -> Refusal | None:
-        """The same without the patterns, which are about items and not about sitemaps."""
+        """Returns why the URL is refused, without the patterns, which are about items and not about
+        sitemaps."""
         if not url:
             return Refusal.MISSING
         if len(url) >= _LONGEST_URL:
@@ -108,7 +112,7 @@ class Admission:
             return Refusal.NOT_HTTP
         if parts.scheme.lower() not in _PORTS or not host:
             return Refusal.NOT_HTTP
-        # Another port is another server, which has a gate and a robots.txt of its own.
+        # Another port is another server, which has its own gate and robots.txt.
         place = host if port in (None, _PORTS[parts.scheme.lower()]) else f"{host}:{port}"
         if place in self._hosts:
             return None

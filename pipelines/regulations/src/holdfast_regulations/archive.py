@@ -1,7 +1,7 @@
-"""Walks an archive by year and issue, newest first: given a page, its URLs and the next page.
+"""Reads an archive by year and issue, newest first: from a page, its URLs and the next page.
 
-A year without issues is noted and passed over; several in a row, or a walk without a single
-URL, is an error: it would be the layout that changed, not the history.
+A year without issues is noted and skipped; several in a row, or a walk without a single URL, is an
+error: the layout must have changed, not the history.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from holdfast_regulations.sources import ArchiveRules
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """The cursor. `issues` are the issue pages of this year that are still to be read;
-    `number` is the issue, where issues are counted up instead."""
+    """The cursor.
+
+    `issues` are the issue pages of this year that are still to be read; `number` is the issue, if
+    issues are counted up instead."""
 
     year: int
     number: int = 0  # 0: the page of the year itself
@@ -37,7 +39,7 @@ def _position(cursor: Json) -> _Position:
 
 
 class ArchiveWalk:
-    """`this_year` is the year in the source's zone when the walk begins."""
+    """Reads an archive. `this_year` is the year in the source's zone when the walk begins."""
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class ArchiveWalk:
         self._last = min(last, years[1] or last)
 
     def start(self) -> Json | None:
-        """None where the range leaves no year of the archive."""
+        """Returns the first cursor; None if the range leaves no year of the archive."""
         if self._last < self._first:
             return None
         return self._year(_Position(self._last), self._last).as_json()
@@ -102,7 +104,7 @@ class ArchiveWalk:
         return tuple(issues)
 
     def _linked_issue(self, at: _Position, fetched: Fetched) -> Walked:
-        """A page that the year's own page promises has to be there."""
+        """Reads an issue; a page that the year's own page links to has to exist."""
         fetched.check()
         found = ListingPage(fetched).found(self._rules.links, self._admission)
         onward = replace(

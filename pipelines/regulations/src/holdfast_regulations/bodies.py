@@ -1,5 +1,5 @@
-"""Bodies as they are stored: once for each SHA-256 of the decoded bytes, compressed, in the
-database or, where they are large, in the file store."""
+"""Stores bodies once for each SHA-256 of the decoded bytes, compressed, in the database or, if they
+are large, in the file store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Place(StrEnum):
 
 
 class DamagedBody(Exception):
-    """What is stored is not what its hash says."""
+    """Raised if what is stored does not match its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def pack(content: bytes) -> bytes:
 
 
 def unpack(packed: bytes, sha256: str, size: int) -> bytes:
-    """The body, if it is the one that was stored."""
+    """Returns the body, if it is the one that was stored."""
     try:
         content = zstandard.ZstdDecompressor().decompress(packed, max_output_size=LARGEST_BODY)
     except zstandard.ZstdError as error:
@@ -62,8 +62,8 @@ def unpack(packed: bytes, sha256: str, size: int) -> bytes:
 
 
 async def store(content: bytes, sha256: str, files: PipelineFiles, most_in_database: int) -> Body:
-    """A small body is stored with its rows, a large one here, in the file store: under the name of
-    its hash, and never over another."""
+    """Stores a body: a small one with its rows, a large one here, in the file store, under the name
+    of its hash and never over another."""
     is_large = len(content) > _PACKED_AT_ONCE
     packed = await asyncio.to_thread(pack, content) if is_large else pack(content)
     if len(packed) <= most_in_database:
@@ -73,7 +73,7 @@ async def store(content: bytes, sha256: str, files: PipelineFiles, most_in_datab
 
 
 async def load(row: Any, files: PipelineFiles) -> bytes:
-    """The body of a row of `regulations_body`, checked."""
+    """Returns the body of a row of `regulations_body`, checked."""
     packed = row["packed"]
     if row["place"] == Place.FILES:
         try:

@@ -1,7 +1,7 @@
-"""Names for what was discovered: the canonical key identifies an item, its URL is what is fetched.
+"""Names what was discovered: the canonical key identifies an item, its URL is what is fetched.
 
-Two URLs with one key are one item. Folding a trailing slash, a fragment or the order of
-parameters may change what a server answers, so it happens to the key only, never to the URL.
+Two URLs with one key are one item. Folding a trailing slash, a fragment or the order of parameters
+may change what a server answers, so it is done to the key only, never to the URL.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NUMBERS = ("year", "issue", "act")
 _MOST_ISSUES = 10_000
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
-# Already normal: nothing to lower, decode, sort or drop but a slash at the end. Most URLs of a
-# sitemap are so, and a WHATWG parse costs ten times this match.
+# Already normal: nothing to lower, decode, sort or drop except a slash at the end. Most URLs of a
+# sitemap are, and a WHATWG parse costs ten times this match.
 _PLAIN = re.compile(r"(https?)://([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]+)(/[A-Za-z0-9_~./-]*)")
 _DOTS = re.compile(r"/\.\.?(?:/|$)")
 
@@ -31,7 +31,7 @@ TRACKERS = ("utm_*", "fbclid", "gclid", "dclid", "msclkid", "igshid", "mc_cid", 
 
 
 class InvalidUrl(ValueError):
-    """A URL that no browser would take."""
+    """Raised for a URL that no browser would accept."""
 
 
 class Identity(NamedTuple):
@@ -50,7 +50,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CanonicalRules:
-    """How one source's URLs are folded. The defaults fulfil TEST-1 of docs/invariants.md."""
+    """How one source's URLs are folded. The defaults fold what nearly all servers treat alike."""
 
     keep_trailing_slash: bool = False
     keep_fragment: bool = False
@@ -64,13 +64,13 @@ DEFAULT_RULES = CanonicalRules()
 
 
 def canonical_key(url: str, rules: CanonicalRules = DEFAULT_RULES) -> str:
-    """The same for all URLs that mean one thing at this source."""
+    """Returns the same key for all URLs that mean one thing at this source."""
     return key_maker(rules)(url)
 
 
 def key_maker(rules: CanonicalRules) -> Callable[[str], str]:
-    """`canonical_key` for many URLs: this runs for every URL of every sitemap, so groups are named
-    by their numbers, and what the acts of an issue share is made once."""
+    """Returns `canonical_key` for many URLs: it runs for every URL of every sitemap, so groups are
+    referred to by their numbers, and what the acts of an issue share is computed once."""
     acts = [
         (p.search, [p.groupindex[n] for n in ("part", *_NUMBERS) if n in p.groupindex])
         for p in rules.identity
@@ -99,7 +99,8 @@ def _start_of_issue(*groups: str | None) -> str:
 
 
 def item_id(slug: str, key: str) -> str:
-    """`backfill-{slug}-{128 bits}`: the same for the same source and canonical key, for ever."""
+    """Returns `backfill-{slug}-{128 bits}`: the same for the same source and canonical key, for
+    ever."""
     return f"backfill-{slug}-{_sha256(key.encode()).hexdigest()[:_ID_HEX_DIGITS]}"
 
 
@@ -108,7 +109,7 @@ def backfill_id(slug: str, url: str, rules: CanonicalRules = DEFAULT_RULES) -> s
 
 
 def identity_of(url: str, patterns: Sequence[re.Pattern[str]]) -> Identity | None:
-    """The act behind a URL, whichever form it has; None where no pattern matches."""
+    """Returns the act behind a URL, whichever form it has; None if no pattern matches."""
     for pattern in patterns:
         match = pattern.search(url)
         if match is not None:
@@ -119,7 +120,7 @@ def identity_of(url: str, patterns: Sequence[re.Pattern[str]]) -> Identity | Non
 
 
 def canonical_url(url: str, rules: CanonicalRules = DEFAULT_RULES) -> str:
-    """The folded URL. Raises InvalidUrl."""
+    """Returns the folded URL. Raises InvalidUrl."""
     plain = _PLAIN.fullmatch(url)
     if plain is not None and _DOTS.search(plain[3]) is None:
         return _joined(plain[1], plain[2], plain[3], "", "", rules)
@@ -150,14 +151,15 @@ def _joined(
 
 
 def _query(text: str, dropped: Sequence[str]) -> str:
-    """Parameters in the order of their names. Repeated ones stay, in the order they came in."""
+    """Returns the parameters in the order of their names. Repeated ones keep their order."""
     named = [(unquote_plus(part.partition("=")[0]), part) for part in text.split("&") if part]
     kept = [pair for pair in named if not any(fnmatchcase(pair[0], p) for p in dropped)]
     return "&".join(_escapes(part) for _, part in sorted(kept, key=lambda pair: pair[0]))
 
 
 def _escapes(text: str) -> str:
-    """Upper-case escapes, and none where the character needs none (RFC 3986, 6.2.2)."""
+    """Returns the text with upper-case escapes, and none for characters that need none (RFC 3986,
+    6.2.2)."""
     if "%" not in text:
         return text
     return _ESCAPE.sub(_escape, text)

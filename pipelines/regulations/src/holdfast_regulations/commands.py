@@ -198,8 +198,8 @@ def backfill(
 
 
 def _dry_run(settings: Settings, pipeline: Regulations, request: Json, as_json: bool) -> None:
-    """In the form of the design document."""
-    pipeline.extension = PIPELINE  # not its switch: looking is allowed while it is off
+    """Discovers without queueing anything, and prints what would be queued."""
+    pipeline.extension = PIPELINE  # not its switch, because looking is allowed while it is off
     run = run_of(request, pipeline.known_sources, pipeline.settings)
 
     def starts(streams: Sequence[StreamStatus]) -> list[Start]:
@@ -283,7 +283,7 @@ def warc(
 
 
 def _only(settings: Settings, file: Path | None, names: list[str] | None) -> list[str] | None:
-    """The slugs of the sources that were chosen; None where none was."""
+    """Returns the slugs of the chosen sources; None if none was chosen."""
     if file is None and not names:
         return None
     return [source.slug for source in chosen_sources(names, _sources(settings, file))]

@@ -1,4 +1,4 @@
-"""What a reply's body is, and whether it is what was asked for.
+"""Decides what a reply's body is, and whether it is what was requested.
 
 The bytes decide, not the header: servers send PDF as octet-stream and error pages as PDF.
 """
@@ -21,7 +21,7 @@ from holdfast_regulations.sources import MissingTable
 
 _SNIFFED_BYTES = 1024
 _MOST_ZIP_ENTRIES = 10_000
-_SHORT_TEXT = 2_000  # a longer text is no error page, whatever it says
+_SHORT_TEXT = 2_000  # a longer text is not an error page, whatever it says
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_WORKBOOK = "Workbook".encode("utf-16-le")
 # Each comment is matched once, (?>...): one that could also run on to the end of a later comment
@@ -48,10 +48,9 @@ class ContentClass(StrEnum):
 
 
 def content_class(body: bytes, content_type: str) -> ContentClass:
-    """The class of the body; every PDF is PDF_TEXT until `extract` finds no text in it.
+    """Returns the class of the body; every PDF is PDF_TEXT until `extract` finds no text in it.
 
-    Raises MEDIA_FORMAT_ERROR for anything else, and CONTENT_UNAVAILABLE for an empty body.
-    """
+    Raises MEDIA_FORMAT_ERROR for anything else, and CONTENT_UNAVAILABLE for an empty body."""
     head = body[:_SNIFFED_BYTES]
     if not body.strip():
         raise ItemError("CONTENT_UNAVAILABLE", "the body is empty")
@@ -99,7 +98,7 @@ def _is_json(body: bytes, content_type: str) -> bool:
 
 def check_place(requested: str, final: str, kind: ContentClass, rules: MissingTable) -> None:
     """Refuses what is not evidence of the requested URL: a home page it was redirected to, or a
-    page where a file was to be. CONTENT_NOT_FOUND says which."""
+    page instead of a file. CONTENT_NOT_FOUND says which."""
     asked, came = urlsplit(requested), urlsplit(final)
     if _is_home(came.path, rules.home) and not _is_home(asked.path, rules.home):
         raise ItemError("CONTENT_NOT_FOUND", f"redirected to the home page ({final})")
@@ -124,8 +123,8 @@ class Staleness(StrEnum):
     FRESH = "FRESH"
     AGING = "AGING"
     STALE = "STALE"
-    UNAVAILABLE = "UNAVAILABLE"  # the last look failed
-    EXPIRED = "EXPIRED"  # looks have failed for long
+    UNAVAILABLE = "UNAVAILABLE"  # the last attempt failed
+    EXPIRED = "EXPIRED"  # attempts have failed for long
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def staleness(
     unavailable_since: datetime | None = None,
     ages: Ages = DEFAULT_AGES,
 ) -> Staleness:
-    """How far evidence can be trusted to be what the source says today."""
+    """Returns how far evidence can be trusted to be what the source says today."""
     if unavailable_since is not None and unavailable_since > verified_at:
         expired = now - unavailable_since >= ages.expired
         return Staleness.EXPIRED if expired else Staleness.UNAVAILABLE

@@ -1,7 +1,7 @@
-"""When something was published, in days of Zagreb, and whether that is within a run's range.
+"""Reads when something was published, in days of Zagreb, and whether that is within a run's range.
 
-A source says days, months or only years; each is a period, not a point. `lastmod` is never
-taken for a publication date.
+A source says days, months or only years; each is a period, not a point. `lastmod` is never taken
+for a publication date.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LAST_YEAR = 2200
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From the first to the last of its days, both included."""
+    """Days from the first to the last, both included."""
 
     first: date
     last: date
@@ -55,7 +55,7 @@ class Period:
 
 @lru_cache(maxsize=4096)
 def period(year: int, month: int | None = None, day: int | None = None) -> Period | None:
-    """The year, month or day; None where the calendar has no such thing."""
+    """Returns the year, month or day; None if the calendar has no such thing."""
     try:
         if not _FIRST_YEAR <= year <= _LAST_YEAR:
             return None
@@ -71,12 +71,12 @@ def period(year: int, month: int | None = None, day: int | None = None) -> Perio
 
 
 def zagreb_day(moment: datetime) -> date:
-    """The day in Zagreb; a moment without a zone is Zagreb's own."""
+    """Returns the day in Zagreb; a moment without a zone is Zagreb's own."""
     return (moment.astimezone(ZAGREB) if moment.tzinfo else moment).date()
 
 
 def read_date(text: str | None) -> Period | None:
-    """A date in one of the forms that Croatian sites and feeds use."""
+    """Parses a date in one of the forms that Croatian sites and feeds use."""
     if not text:
         return None
     text = text[:_SEARCHED_CHARACTERS]
@@ -85,7 +85,8 @@ def read_date(text: str | None) -> Period | None:
 
 
 def date_in_url(url: str, patterns: Sequence[re.Pattern[str]]) -> Period | None:
-    """By the named groups year, month and day of the first pattern that matches."""
+    """Returns the date by the named groups year, month and day of the first pattern that
+    matches."""
     for pattern in patterns:
         match = pattern.search(url)
         if match is not None:
@@ -96,7 +97,7 @@ def date_in_url(url: str, patterns: Sequence[re.Pattern[str]]) -> Period | None:
 
 class Fit(StrEnum):
     INSIDE = "INSIDE"
-    EDGE = "EDGE"  # a month or year that lies only partly inside; taken, its day shows later
+    EDGE = "EDGE"  # a month or year that lies only partly inside; accepted, and its day shows later
     OUTSIDE = "OUTSIDE"
     UNDATED = "UNDATED"
 
@@ -131,7 +132,7 @@ class DateRange:
         return Fit.INSIDE if inside else Fit.EDGE
 
     def moments(self) -> tuple[datetime | None, datetime | None]:
-        """The same as a half-open interval of time, for comparing with timestamps."""
+        """Returns the range as a half-open interval of time, for comparing with timestamps."""
         begins = datetime.combine(self.first, time(), ZAGREB) if self.first else None
         after = self.last and self.last + timedelta(days=1)
         ends = datetime.combine(after, time(), ZAGREB) if after else None
@@ -139,8 +140,9 @@ class DateRange:
 
 
 class DateFilter:
-    """Takes what may lie in the range and counts all four cases. Undated items are left out
-    while a range is given: nobody could tell that they belong to it."""
+    """Accepts what may lie in the range and counts all four cases.
+
+    Undated items are left out if a range is given: no one could tell that they belong to it."""
 
     def __init__(self, wanted: DateRange) -> None:
         self._wanted = wanted

@@ -92,7 +92,7 @@ def answer(ask: Ask) -> Reply:
 
 
 def _issue(base: str, issue: int) -> Reply:
-    """The first act of an issue is listed in both forms."""
+    """Lists an issue; its first act is listed in both forms."""
     acts = [f"acts/official/{_YEAR}_{issue:02}_{issue}_{act}.html" for act in range(1, _ACTS + 1)]
     places = [f"eli/official/{_YEAR}/{issue}/1", *acts]
     return _sitemap("urlset", base, places)
@@ -104,7 +104,7 @@ def _sitemap(root: str, base: str, places: list[str]) -> Reply:
 
 
 def sitemap_markup(root: str, urls: Iterable[str], lastmod: str | None = None) -> str:
-    """A `urlset`, or a `sitemapindex`."""
+    """Returns a `urlset`, or a `sitemapindex`."""
     element = "sitemap" if root == "sitemapindex" else "url"
     end = f"</loc><lastmod>{lastmod}</lastmod></{element}>" if lastmod else f"</loc></{element}>"
     entries = "".join([f"<{element}><loc>{url}{end}" for url in urls])
@@ -122,7 +122,9 @@ def _news(base: str, page: int) -> Reply:
 
 
 def _document(base: str, ask: Ask) -> Reply:
-    """Most are there; a few redirect home, say that they are missing, or are gone."""
+    """Returns a document.
+
+    Most exist; a few redirect home, say that they are missing, or are gone."""
     fortune = fate(f"fortune {ask.path}", 40)
     if fortune == 0:
         return Reply("moved", 302, "text/plain", {"Location": f"{base}/"})
@@ -163,7 +165,7 @@ def _page(title: str, content: str, day: str = "") -> Reply:
 
 
 async def fill(sample: Sample) -> None:
-    """All sources, read once."""
+    """Reads all sources once."""
     if await sample.fetch("regulations_any_run", {}):
         return
     await sample.control.request(sample.pipeline, {"run_by": "demo"})

@@ -1,7 +1,7 @@
-"""The pages of a source: what `discover` yields, whichever way the source lists its URLs.
+"""Yields the pages of a source for `discover`, whichever way the source lists its URLs.
 
-Each page is one child sitemap (or a part of a long one), one archive page or one listing page,
-with the cursor to continue from.
+Each page is one child sitemap (or a part of a long one), one archive page or one listing page, with
+the cursor to continue from.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from holdfast_regulations.sitemap.reader import (
 )
 from holdfast_regulations.sources import Mode, Source
 
-_MOST_BYTES = 52_428_800  # of a sitemap, as sent; what it unpacks to has the same limit
+_MOST_BYTES = 52_428_800  # limit of a sitemap, as sent; what it unpacks to has the same limit
 _RECORDS_IN_A_PAGE = 5_000
 _MOST_FAULTS = 100
-_new = tuple.__new__  # a third of the time that a named tuple takes to make itself
+_new = tuple.__new__  # a third of the time that a named tuple takes to create itself
 #: A known URL is fetched again only when its document is due, not because its listing differs.
 _UNCHANGED = ""
 
@@ -55,7 +55,7 @@ class SitemapMark(NamedTuple):
 
 
 class _Unchanged(Exception):
-    """The server says that the sitemap is as it was."""
+    """Raised if the server says that the sitemap has not changed."""
 
 
 class Discovery:
@@ -72,8 +72,8 @@ class Discovery:
         indexes: Mapping[str, Sequence[Entry]] | None = None,
         first_year: int | None = None,
     ) -> None:
-        """`read_before` are the sitemaps that an earlier walk read, `indexes` what this walk has
-        read of indexes; `first_year` is the oldest year of an archive that is read."""
+        """Takes as `read_before` the sitemaps that an earlier walk read, and as `indexes` what this
+        walk has read of indexes; `first_year` is the oldest year of an archive that is read."""
         self.source = source
         self.http = http
         self.wanted = wanted
@@ -88,13 +88,13 @@ class Discovery:
         self._has_range = not wanted.is_open
 
     def pages(self, mode: Mode, cursor: Json | None, *, again: bool = False) -> AsyncIterator[Page]:
-        """From the cursor on; of a listing with `again` from the page before it."""
+        """Yields pages from the cursor on. With `again`, a listing starts one page earlier."""
         if mode is Mode.SITEMAP:
             return _SitemapPages(self).pages(cursor)
         return self._listing_pages(self._walk(mode), cursor, again)
 
     def counts(self) -> Json:
-        """What was seen and not taken, by reason."""
+        """Returns what was seen and refused, by reason."""
         return {
             "refused": {reason.value: count for reason, count in self.admission.counts.items()},
             "dates": {fit.value: count for fit, count in self.dates.counts.items()},
@@ -104,11 +104,10 @@ class Discovery:
     def record(
         self, url: str, listed_on: str, published: Period | None = None, title: str = ""
     ) -> Record | None:
-        """None where the URL cannot be one, or was not published in the range.
+        """Returns a record; None if the URL cannot be one, or was not published in the range.
 
-        This runs for every URL of every sitemap: the date in a URL is read only where a range
-        asks for it, otherwise when the URL is fetched.
-        """
+        This runs for every URL of every sitemap: the date in a URL is read only if a range asks for
+        it, otherwise when the URL is fetched."""
         if self._has_range:
             published = published or date_in_url(url, self.source.dates.url)
             if not self.dates.admits(published):
@@ -126,7 +125,7 @@ class Discovery:
         return Record(row, item_id(self.source.slug, key), _UNCHANGED)
 
     def records(self, entries: Sequence[Entry], listed_on: str) -> list[Record]:
-        """Those of a sitemap that are wanted."""
+        """Returns the wanted records of a sitemap."""
         if self._has_range or any(entry[2] for entry in entries):
             return self._dated_records(entries, listed_on)
         key_of, slug = self._key, self.source.slug
@@ -142,7 +141,7 @@ class Discovery:
         return records
 
     def _dated_records(self, entries: Sequence[Entry], listed_on: str) -> list[Record]:
-        """Those of a feed, and all where the run has a range."""
+        """Returns the records of a feed, and all records if the run has a range."""
         records = (
             self.record(url, listed_on, read_date(feed_date) if feed_date else None)
             for url, _, feed_date in entries
@@ -182,7 +181,9 @@ class Discovery:
         return [record for record in records if record is not None]
 
     async def _fetch(self, url: str) -> Fetched:
-        """A missing page is the walker's to judge; every other error reply is the engine's."""
+        """Fetches a page.
+
+        A missing one is for the walker to judge; every other error reply is the engine's."""
         reply = await self.http.get(url, raise_for_status=False)
         if reply.status not in (404, 410):
             reply.raise_for_status()
@@ -192,8 +193,9 @@ class Discovery:
 
 @dataclass(slots=True)
 class _Progress:
-    """The cursor of a walk through sitemaps. `indexes` say what is ahead; `faults` are read once
-    more at the end."""
+    """The cursor of a walk through sitemaps.
+
+    `indexes` say what is ahead; `faults` are read once more at the end."""
 
     depth: int = 0
     url: str | None = None
@@ -201,7 +203,7 @@ class _Progress:
     indexes: tuple[tuple[int, str], ...] = ()
     faults: tuple[tuple[int, str], ...] = ()
     roots: tuple[str, ...] = ()
-    checkpoints: int = 0  # makes cursors differ that only say what was read
+    checkpoints: int = 0  # makes cursors differ that say only what was read
     ended: bool = False  # only the faults are left
 
     def as_json(self) -> Json:
@@ -237,7 +239,7 @@ class _SitemapPages:
         self._discovery = discovery
         self._frontier = Frontier(rules, discovery.admission, discovery.wanted)
         self._sitemaps_count = 0
-        self._known_count = 0  # first listed in this walk: what it continues has counted the rest
+        self._known_count = 0  # first listed in this walk: the one before has counted the rest
         self._unchanged_count = 0
         self._etag: str | None = None  # of the sitemap that was read last
         self._finished: list[tuple[str, str, str | None]] = []
@@ -279,8 +281,9 @@ class _SitemapPages:
         return mark is not None and is_unchanged(child, mark.modified)
 
     async def _once_more(self, progress: _Progress) -> AsyncIterator[Page]:
-        """Reads again what could not be read; what it gave the first time is known by its key. What
-        an index lists is read too: the walk goes back to the place of the index."""
+        """Reads again what could not be read; records from the first time are known by their keys.
+
+        What an index lists is read too: the walk goes back to the place of the index."""
         for depth, url in progress.faults:
             child = Child(url, depth)
             records: list[Record] = []
@@ -303,15 +306,19 @@ class _SitemapPages:
                 return
 
     def _records(self, child: Child, kind: Kind | None, entries: list[Entry]) -> list[Record]:
-        """Of a sitemap. Those of an index are sitemaps that are ahead, not records."""
+        """Returns the records of a sitemap.
+
+        Those of an index are sitemaps that are ahead, not records."""
         if kind is Kind.INDEX:
             self._list(child, entries)
             return []
         return self._discovery.records(entries, child.url)
 
     async def _look_ahead(self, progress: _Progress) -> AsyncIterator[Page]:
-        """The roots, and what the indexes list that were read before a resume. Each request has a
-        checkpoint: a walk that must wait for its gate after every request still comes forward."""
+        """Reads the roots, and the indexes that were read before a resume.
+
+        Each request has a checkpoint: a walk that must wait for its gate after every request still
+        makes progress."""
         if self._rules.url is not None:
             progress.roots = (self._rules.url,)
         elif not progress.roots:
@@ -349,8 +356,10 @@ class _SitemapPages:
         return sitemaps_in_robots(reply.text)
 
     async def _child(self, child: Child, progress: _Progress) -> AsyncIterator[Page]:
-        """The pages of one sitemap. One that cannot be read does not stop the walk; it is read
-        again at the end, and then it counts."""
+        """Yields the pages of one sitemap.
+
+        One that cannot be read does not stop the walk; it is read again at the end, and then it
+        counts."""
         reader = SitemapReader(Limits(entries=self._rules.max_entries))
         records: list[Record] = []
         problem: str | None = None
@@ -371,7 +380,7 @@ class _SitemapPages:
         self._sitemaps_count += 1
         yield self._last_page(child, progress, records, reader.kind, problem)
         if problem is None and reader.kind is not Kind.INDEX:
-            # Said with the next page: only then is this one certain to be stored whole.
+            # Noted with the next page: only then is this one certain to be stored completely.
             self._finished.append((child.url, child.modified, self._etag))
 
     def _last_page(
@@ -404,7 +413,7 @@ class _SitemapPages:
                 into=lambda part: entries.extend(reader.feed(part)),
             )
         except SitemapError:
-            yield entries  # those before the fault are sound
+            yield entries  # those before the fault are valid
             raise
         if reply.status == 304:
             raise _Unchanged
@@ -450,7 +459,8 @@ def _progress(cursor: Json | None) -> _Progress:
 
 
 def _lasting(error: SitemapError | ItemError) -> str:
-    """What is wrong with the sitemap itself; errors that pass with time are the engine's."""
+    """Returns what is wrong with the sitemap itself; raises errors that pass with time, which are
+    the engine's."""
     if isinstance(error, ItemError) and error_code(error.code).retry is not RetryClass.NEVER:
         raise error
     return str(error)

@@ -1,5 +1,6 @@
-"""Text, title, publication date and act of what was fetched. Blocking and slow: run it in a
-thread or process."""
+"""Extracts text, title, publication date and act from what was fetched.
+
+Blocking and slow: run it in a thread or process."""
 
 from __future__ import annotations
 
@@ -49,13 +50,13 @@ class Extract:
     text: str | None  # None: this class has no text that we read
     published: Period | None
     act: Identity | None
-    text_hash: str | None  # the same for two captures that differ in markup alone
+    text_hash: str | None  # the same for two captures that differ only in markup
 
 
 def extract(
     body: bytes, kind: ContentClass, url: str, source: Source, charset: str = ""
 ) -> Extract:
-    """Raises PARSE_ERROR for a body that is damaged."""
+    """Extracts the document; raises PARSE_ERROR for a body that is damaged."""
     published = date_in_url(url, source.dates.url)
     act = identity_of(url, source.canonical.identity)
     title, text = "", None
@@ -67,12 +68,13 @@ def extract(
         text = pages if pages.strip() else None
     elif kind is ContentClass.JSON:
         text = _json_text(body)
-    text = text and text.replace("\0", "")  # which PostgreSQL does not store
+    text = text and text.replace("\0", "")  # PostgreSQL does not store NUL
     return Extract(kind, title, text, published, act, None if text is None else text_hash(text))
 
 
 def normalised(text: str) -> str:
-    """One form of Unicode, no soft hyphens, single spaces, and no NUL, which PostgreSQL refuses."""
+    """Returns the text in one form of Unicode, without soft hyphens, with single spaces, and
+    without NUL, which PostgreSQL refuses."""
     composed = normal_form("NFC", text.replace("\u00ad", "").replace("\0", ""))
     return " ".join(composed.split())
 
@@ -82,7 +84,7 @@ def text_hash(text: str) -> str:
 
 
 def _finest(first: Period | None, second: Period | None) -> Period | None:
-    """The page's own date, unless only the URL says a day."""
+    """Returns the page's own date, unless only the URL gives a day."""
     if first is None or (second is not None and second.is_day and not first.is_day):
         return second
     return first
@@ -101,7 +103,7 @@ def _page(body: bytes, charset: str, selector: str | None) -> tuple[str, str, Pe
 
 
 def _own_main(tree: LexborHTMLParser) -> str:
-    """What the page itself says is its main part, if it says so of one element; block by block."""
+    """Returns the text, block by block, of the one element that the page marks as its main part."""
     for selector in _MAIN:
         elements = tree.css(selector)
         if len(elements) == 1:
@@ -110,7 +112,7 @@ def _own_main(tree: LexborHTMLParser) -> str:
 
 
 def _block_text(element: LexborNode) -> str:
-    """Takes what is not text out of the element."""
+    """Returns the text of the element, from which it removes what is not text."""
     for other in element.css(_NOT_MAIN_TEXT):
         other.decompose()
     parts: list[str] = []
@@ -135,7 +137,7 @@ def _guessed_main(html: str) -> str:
 
 
 def _decoded(body: bytes, charset: str) -> str:
-    """By the header's charset, then the page's own, then UTF-8."""
+    """Decodes by the header's charset, then the page's own, then UTF-8."""
     declared = re.search(rb"charset\s*=\s*[\"']?([\w.:-]+)", body[:2048])
     for name in (charset, declared[1].decode("ascii") if declared else "", "utf-8"):
         codec = codec_named(name) if name else None
@@ -169,7 +171,9 @@ def _date(tree: LexborHTMLParser, selector: str | None) -> Period | None:
 
 
 def _all_text(tree: LexborHTMLParser) -> str:
-    """For pages too short for trafilatura to find their main part. Takes the tree apart."""
+    """Returns all text, for pages too short for trafilatura to find their main part.
+
+    It takes the tree apart."""
     for element in tree.css(_NOT_TEXT):
         element.decompose()
     return normalised(tree.body.text(separator=" ")) if tree.body is not None else ""
@@ -179,7 +183,7 @@ def _pdf(body: bytes) -> tuple[ContentClass, str, str]:
     from pypdf import PdfReader  # see `_guessed_main`
     from pypdf.errors import PyPdfError
 
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every faulty file
     try:
         reader = PdfReader(io.BytesIO(body))
         parts = [_whole(page.extract_text()) for page in reader.pages[:_MOST_PDF_PAGES]]
@@ -195,12 +199,13 @@ def _pdf(body: bytes) -> tuple[ContentClass, str, str]:
 
 
 def _whole(text: str) -> str:
-    """With characters in the place of their halves, which no database stores: fonts in PDFs name
+    """Replaces halves of characters, which no database stores, by whole ones: fonts in PDFs name
     them one by one."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _json_text(body: bytes) -> str:
-    """Sorted by key, so that the order in which a server writes them makes no new version."""
+    """Returns JSON sorted by key, so that the order in which a server writes keys makes no new
+    version."""
     value = orjson.loads(body)
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()

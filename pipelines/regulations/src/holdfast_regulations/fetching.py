@@ -1,4 +1,4 @@
-"""One URL fetched: what came, whether it is what was asked for, and what is new about it."""
+"""Fetches one URL: what arrived, whether it is what was requested, and what is new about it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _PRIVATE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
 
 
 class Reason(StrEnum):
-    """What a capture added to what was known: the dedupe of content, per item."""
+    """What a capture added to what was known: how its content is deduped, per item."""
 
     NEW = "NEW"  # the first evidence of this document
     CHANGED = "CHANGED"  # another text
     SAME_TEXT = "SAME_TEXT"  # other bytes, the same text
     UNCHANGED = "UNCHANGED"  # the same bytes, or the server said so
-    RETURNED = "RETURNED"  # bytes that it had before the last ones
-    COPY = "COPY"  # the first of this document, with the bytes of another
+    RETURNED = "RETURNED"  # bytes that the document had before its last ones
+    COPY = "COPY"  # the first of this document, with the bytes of another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Fetcher:
         page = FetchedPage(url, reply.url, content, reply.content_type, _charset(reply))
         if _is_plain(page):
             extracted, sha256 = read_page(page, self._source), _sha256(content)
-        else:  # waits for the process that reads pages
+        else:  # wait for the process that reads pages
             extracted = await asyncio.to_thread(PAGES.read, page, self._source)
             sha256 = await asyncio.to_thread(_sha256, content)
         self._require_wanted(extracted)
@@ -141,13 +141,14 @@ class Fetcher:
         )
 
     def _require_wanted(self, extracted: Extract) -> None:
-        """A URL may name only the month; the page says the day."""
+        """Refuses a document outside of the range: a URL may name only the month; the page says the
+        day."""
         if self._wanted.fit(extracted.published) is Fit.OUTSIDE:
             raise Skip(f"published {extracted.published}, outside of the range of the run")
 
 
 def _is_plain(page: FetchedPage) -> bool:
-    """A small page that every parser reads at once."""
+    """Whether it is a small page that every parser reads at once."""
     return (
         len(page.content) <= _READ_AT_ONCE
         and page.content_type == "text/html"
@@ -160,7 +161,7 @@ def _sha256(content: bytes) -> str:
 
 
 async def _known(key: str, row: Json, ctx: Context) -> Any:
-    """The document as it is stored, with its latest evidence."""
+    """Returns the document as it is stored, with its latest evidence."""
     known = await ctx.load(KNOWN, key)
     if known is not None and known["canonical"] != row["canonical"]:
         raise ItemError("INTERNAL_ERROR", f"{key} already means {known['canonical']}")

@@ -1,4 +1,4 @@
-"""Listing pages: what a walker is given, what it answers, and the links of a page."""
+"""Pages of listings: what a walker is given, what it answers, and the links of a page."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from holdfast_regulations.nesting import is_too_nested
 _DATE_ANCESTORS = 4
 _LONGEST_TITLE = 300
 _LONGEST_PAGE = 10_000_000
-_NOBODY = "\0"  # in no href: the parser replaces NULs
+_NOBODY = "\0"  # not in any href: the parser replaces NULs
 
-#: Elements by their address, each with the only wanted link in it; None where there are several.
+#: Elements by their address, each with the only wanted link in it; None if there are several.
 Owners = Mapping[int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A reply, as far as walkers look at it."""
+    """A reply, as far as walkers need it."""
 
     url: str  # as requested
     status: int
@@ -43,7 +43,7 @@ class Fetched:
         return self.status in (404, 410)
 
     def check(self) -> None:
-        """An error reply is never a page, and never an end."""
+        """Refuses an error reply: it is never a page, and never an end."""
         if not 200 <= self.status < 300:
             raise DiscoveryError(f"{self.url} answered {self.status}")
         if _is_home(self.place) and not _is_home(self.url):
@@ -60,7 +60,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What a page led to: URLs, and where to go on. `end` is the source's own word for it."""
+    """What a page led to: URLs, and where to continue. `end` is the source's own word for it."""
 
     found: list[Found]
     cursor: Json | None
@@ -78,7 +78,7 @@ class ListingPage:
         self._base = urljoin(fetched.place, href) if href else fetched.place
 
     def found(self, selector: str, admission: Admission, date: str | None = None) -> list[Found]:
-        """The wanted links in their order, each once."""
+        """Returns the wanted links in their order, each once."""
         nodes: dict[str, LexborNode] = {}
         for node, url in self.links(selector):
             if url not in nodes and admission.admits(url):
@@ -94,7 +94,9 @@ class ListingPage:
         ]
 
     def _owners(self, hrefs: Set[str | None]) -> Owners:
-        """Every element is looked at twice at most: once for its first link, once for its second.
+        """Returns the only link in each element.
+
+        Every element is looked at twice at most: once for its first link, once for its second.
         Looking for other links from each link on would take quadratic time."""
         owners: dict[int, str | None] = {}
         for link in self._tree.css("a[href]"):
@@ -109,7 +111,7 @@ class ListingPage:
         return owners
 
     def links(self, selector: str) -> Iterator[tuple[LexborNode, str]]:
-        """Absolute http(s) URLs without their fragments; a selector may also name what is
+        """Yields absolute http(s) URLs without their fragments; a selector may also name what is
         around the links."""
         for chosen in self._tree.css(selector):
             for node in [chosen] if chosen.attributes.get("href") else chosen.css("a[href]"):
@@ -131,8 +133,8 @@ class ListingPage:
 
 
 def date_near(node: LexborNode, selector: str, owners: Owners) -> Period | None:
-    """The date of the listing entry that the link belongs to: looked for further and further
-    out, as far as no other entry's link is in sight."""
+    """Returns the date of the listing entry that the link belongs to: looked for further and
+    further out, as far as no other entry's link is in sight."""
     href = node.attributes.get("href")
     around: LexborNode | None = node
     for _ in range(_DATE_ANCESTORS):

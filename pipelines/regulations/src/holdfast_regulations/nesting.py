@@ -1,7 +1,7 @@
-"""Whether the parser can read a page in reasonable time.
+"""Checks whether the parser can read a page in reasonable time.
 
-For elements within elements it takes quadratic time, and each paragraph after open formatting
-elements repeats all of them. No page of a listing needs either, so tags are counted before.
+For nested elements it takes quadratic time, and each paragraph after open formatting elements
+repeats all of them. No page of a listing needs either, so tags are counted before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _FORMATTING = frozenset({
 
 
 def is_too_nested(html: str) -> bool:
-    """One pass. Elements that sloppy pages leave open count as nested, which is what they are."""
+    """Whether it is nested too deep, in one pass.
+
+    Elements that faulty pages leave open count as nested, because the parser nests them."""
     open_tags: Counter[str] = Counter()
     depth = formatting = repeated = 0
     for tag in _TAG.finditer(html):

@@ -15,7 +15,7 @@ _RUN_CAP = 1000
 #: What `mode` of a run can be: how URLs are listed, or known documents that are due again.
 RECHECK = "recheck"
 MODES = ("sitemap", "archive", "pagination", RECHECK)
-#: The streams of the daily pass, beside those of backfills.
+#: The streams of the daily pass, separate from those of backfills.
 SENTINEL_MODE = "sentinel"
 
 
@@ -27,7 +27,7 @@ class RegulationsOptions:
     )  # fmt: skip
     max_urls_per_run: int | None = setting(
         None,
-        "New URLs that a run takes at most, if it does not say.",
+        "Maximum number of new URLs in a run, unless it says otherwise.",
         1,
         10_000_000,
         follows="max_urls_per_run",
@@ -35,7 +35,7 @@ class RegulationsOptions:
     )
     max_urls_per_source: int | None = setting(
         None,
-        "New URLs that a run takes of one source at most, if it does not say.",
+        "Maximum number of new URLs of one source in a run, unless it says otherwise.",
         1,
         10_000_000,
         follows="max_urls_per_source",
@@ -74,8 +74,8 @@ RUN_OPTIONS = (
     Option("lane", choices=("BACKFILL", "SENTINEL"), default="BACKFILL", help="Which pass."),
     Option("date_from", help="First day of publication, YYYY-MM-DD, in Zagreb."),
     Option("date_to", help="Last day of publication, YYYY-MM-DD, in Zagreb."),
-    Option("max_urls", int, help="New URLs of the run at most."),
-    Option("max_urls_per_source", int, help="New URLs of one source at most."),
+    Option("max_urls", int, help="Maximum number of new URLs in the run."),
+    Option("max_urls_per_source", int, help="Maximum number of new URLs of one source."),
     Option("concurrency", int, help="Sources that are read at once."),
     Option("delay_ms", int, help="Milliseconds between two requests to a host, if the gate's own"
            " minimum is lower."),

@@ -1,8 +1,8 @@
-"""Walks a paginated listing: given a page, the URLs on it and where the next page is.
+"""Reads a paginated listing: from a page, the URLs on it and where the next page is.
 
-Completion needs proof. A listing ends in the way that its source names under `stop`; a page
-without links, a repeated page or a missing one is otherwise an error, and so are links that
-were never matched at all: a changed layout must not look like an empty site.
+Completion needs proof. A listing ends in the way that its source names under `stop`; a page without
+links, a repeated page or a missing one is otherwise an error, and so are links that were never
+matched at all: a changed layout must not look like an empty site.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEXT_WORDS = frozenset({"dalje", "sljedeća", "sljedeće", "sljedeca", "»", "�
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """The cursor. `recent` holds (page, digest of its URLs), for pages that come again."""
+    """The cursor. `recent` contains (page, digest of its URLs), to notice pages that come again."""
 
     page: int
     url: str
@@ -37,7 +37,8 @@ class _Position:
     recent: tuple[tuple[int, str], ...] = ()
 
     def before(self) -> list[tuple[int, str]]:
-        """Without this page itself, which a resumed walk reads for the second time."""
+        """Returns earlier pages, without this one itself, which a resumed walk reads for the second
+        time."""
         return [pair for pair in self.recent if pair[0] < self.page]
 
     def as_json(self) -> Json:
@@ -68,18 +69,20 @@ class PaginationWalk:
         return _Position(first, url).as_json()
 
     def request(self, cursor: Json) -> str:
-        """The URL of the page that the cursor names."""
+        """Returns the URL of the page that the cursor names."""
         return str(cursor["url"])
 
     def resumed(self, cursor: Json) -> Json:
-        """One page back: while nobody looked, entries may have moved to the next page."""
+        """Returns the cursor one page back: entries may have moved to the next page in the
+        meantime."""
         page = int(cursor["page"]) - self._rules.step
         if self._rules.by_link or page < self._rules.first:
             return cursor
         return {**cursor, "page": page, "url": self._page_url(page), "empty": 0}
 
     def read(self, cursor: Json, fetched: Fetched) -> Walked:
-        """Raises DiscoveryError where going on would lose or repeat something for ever."""
+        """Reads a page; raises DiscoveryError if continuing would lose or repeat something for
+        ever."""
         at = _position(cursor)
         if fetched.is_missing and at.matched and "not-found" in self._rules.stops:
             return Walked([], None, end=True, notes={"stop": "not-found", "page": at.page})
@@ -114,7 +117,8 @@ class PaginationWalk:
         )
 
     def _is_repeated(self, at: _Position, digest: str) -> bool:
-        """True at an end; a page that came before in any other way is an error."""
+        """Whether the page is repeated at an end; one that came before in any other way is an
+        error."""
         before = at.before()
         earlier = [page for page, other in before if other == digest]
         if digest == at.first_digest and at.page > self._rules.first:

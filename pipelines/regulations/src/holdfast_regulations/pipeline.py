@@ -52,7 +52,7 @@ class Regulations(Pipeline):
     max_attempts = 3
     max_attempts_not_found = 1
     backoff = Backoff(30.0, 3600.0, jitter=0.5)
-    timeout = 180.0  # each redirect waits for the gate
+    timeout = 180.0  # a redirect waits for the gate, too
     schedules = (
         Schedule("regulations-daily", "0 6 * * *", "Europe/Zagreb", {"lane": Lane.SENTINEL.value}),
     )
@@ -69,7 +69,7 @@ class Regulations(Pipeline):
 
     @cached_property
     def known_sources(self) -> Mapping[str, Source]:
-        """Of the sources file; a job has those that it was started with."""
+        """The sources of the sources file; a job has those that it was started with."""
         path = self.settings.sources
         return read_sources(Path(path)) if path else shipped_sources()
 
@@ -122,7 +122,9 @@ class Regulations(Pipeline):
         return await saving.SEARCH.index_some(tx)
 
     async def _require_on(self, ctx: Context) -> None:
-        """Read at every page and every item: a run that is switched off waits, and says so."""
+        """Requires the switch to be on.
+
+        It is read at every page and every item: a run that is switched off waits, and says so."""
         if self.enabled_by is not None and not await ctx.flag(self.enabled_by):
             raise GateWait(self.enabled_by, _OFF_SECONDS, f"{self.enabled_by} is off")
 

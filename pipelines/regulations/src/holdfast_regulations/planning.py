@@ -1,10 +1,10 @@
-"""What a request for a run leads to: jobs, or the reason why there is none.
+"""Decides what a request for a run leads to: jobs, or the reason why there is none.
 
 {"sources", "mode", "lane", ...}     a run, see RUN_OPTIONS; also the options of a schedule
 {"force_full": source}               read a source again from its beginning
 
-Where the last run of a source stopped at a cap or failed, the next one continues from its cursor,
-if it asks the same; what was taken before is known by its key.
+If the last run of a source stopped at a cap or failed, the next one continues from its cursor, if
+it asks the same; what was taken before is known by its key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def plan(
 
 
 def starts_of(run: Run, known: Sequence[StreamStatus]) -> list[Start]:
-    """The jobs of a run, given how the streams of its sources stand."""
+    """Returns the jobs of a run, given how the streams of its sources stand."""
     runs = run.by_mode()
     if run.lane is Lane.SENTINEL:
         runs = [_idle_only(part, known) for part in runs]
@@ -45,8 +45,8 @@ def starts_of(run: Run, known: Sequence[StreamStatus]) -> list[Start]:
 
 
 def _idle_only(run: Run, known: Sequence[StreamStatus]) -> Run:
-    """Yesterday's pass may still wait for a closed gate: it continues, and is not joined by
-    another."""
+    """Returns the run without sources that are being read: yesterday's pass may still wait for a
+    closed gate, and then it continues alone."""
     busy = {stream.source for stream in _of(run, known) if stream.live}
     return replace(run, sources=tuple(s for s in run.sources if s.slug not in busy))
 
@@ -83,8 +83,10 @@ def _of(run: Run, known: Sequence[StreamStatus]) -> list[StreamStatus]:
 
 
 def _positions(by_source: Mapping[str, StreamStatus]) -> Json:
-    """Where streams stopped that did not come to their end. One that came there and left a sitemap
-    behind that cannot be read begins again: what is new since then is before its place."""
+    """Returns where streams stopped that did not come to their end.
+
+    One that did, but left a sitemap that cannot be read, begins again: anything new since then is
+    before its place."""
     return {
         source: stream.cursor
         for source, stream in by_source.items()

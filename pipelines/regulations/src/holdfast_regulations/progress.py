@@ -1,4 +1,4 @@
-"""Progress of runs as log events, at intervals."""
+"""Logs the progress of runs as events, at intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MOST_RUNS = 256
 
 
 class Progress:
-    """Logs where a count crosses an interval, however far it jumps."""
+    """Logs when a count crosses an interval, however far it jumps."""
 
     def __init__(self, interval: int) -> None:
         self._interval = interval
@@ -16,7 +16,9 @@ class Progress:
         self._items = 0
 
     async def log_item(self, ctx: Context) -> None:
-        """Asks the database now and then only: most items change no interval."""
+        """Logs an item's progress.
+
+        It asks the database only now and then: most items change no interval."""
         self._items += 1
         if self._items % self._interval == 0:
             await self.log(ctx)

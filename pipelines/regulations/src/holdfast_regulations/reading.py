@@ -1,6 +1,6 @@
-"""Reads what was fetched in a child process with limits: pages and PDFs come from anybody, and the
-libraries that open them take quadratic time, or any amount of memory, for some of a few hundred
-kilobytes. They also hold the interpreter, so a thread would stop the whole worker."""
+"""Reads what was fetched in a child process with limits: anyone can publish pages and PDFs, and for
+some of a few hundred kilobytes the libraries that open them take quadratic time, or any amount of
+memory. They also hold the interpreter, so a thread would stop the whole worker."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FetchedPage:
 
 
 def read_page(page: FetchedPage, source: Source) -> Extract:
-    """In this process. Raises ItemError for what is not evidence of the URL."""
+    """Reads a page in this process. Raises ItemError for what is not evidence of the URL."""
     kind = content_class(page.content, page.content_type)
     check_place(page.url, page.final_url, kind, source.missing)
     extracted = extract(page.content, kind, page.url, source, page.charset)
@@ -79,7 +79,7 @@ def extract_from(form: dict[str, Any]) -> Extract:
 
 
 class PageReader:
-    """One child, one page at a time; another child after one that died. Blocking."""
+    """Reads one page at a time in a child, and starts another one if it dies. Blocking."""
 
     def __init__(self, cpu_seconds: int = _CPU_SECONDS) -> None:
         self.cpu_seconds = cpu_seconds
@@ -91,7 +91,7 @@ class PageReader:
         request = pickle.dumps((page, source, self.cpu_seconds))
         with self._lock:
             answer = self._exchange(request)
-            if answer is None and not self._ran_out:  # somebody else ended the child
+            if answer is None and not self._ran_out:  # someone else ended the child
                 answer = self._exchange(request)
         if answer is None:
             raise ItemError(
@@ -102,7 +102,7 @@ class PageReader:
         return extract_from(answer)
 
     def _exchange(self, request: bytes) -> dict[str, Any] | None:
-        """None if the child died over it."""
+        """Sends a request and returns the answer; None if the child died from it."""
         process, late = self._started(), threading.Event()
 
         def end() -> None:
@@ -135,7 +135,7 @@ class PageReader:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=child_environment(),
-                # Ctrl-C is for this process to act on; it would kill the child first.
+                # Ctrl-C is for this process to handle; it would kill the child first.
                 start_new_session=True,
             )
             weakref.finalize(self, _stop, self._process)
@@ -149,7 +149,7 @@ def write_frame(pipe: IO[bytes], content: bytes) -> None:
 
 
 def read_frame(pipe: IO[bytes]) -> bytes | None:
-    """None at the end."""
+    """Reads a frame; returns None at the end."""
     head = pipe.read(_SIZE.size)
     if len(head) < _SIZE.size:
         return None
@@ -164,9 +164,9 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         if pipe is not None:
             try:
                 pipe.close()
-            except OSError:  # what was not sent yet
+            except OSError:  # data that was not sent yet
                 continue
 
 
-#: Of this process: a child takes a second to start.
+#: The reader of this process: a child takes a second to start.
 PAGES = PageReader()

@@ -1,5 +1,7 @@
-"""The child process that opens what was fetched. What goes wrong here ends this process and nothing
-else. It answers in JSON: what it says is not trusted more than what it reads."""
+"""The child process that opens what was fetched.
+
+An error here ends this process and nothing else. It answers in JSON: its output is trusted no more
+than its input."""
 
 from __future__ import annotations
 
@@ -33,13 +35,15 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever libraries print is not an answer
     while (request := read_frame(sys.stdin.buffer)) is not None:
-        page, source, seconds = pickle.loads(request)  # of our own parent
+        page, source, seconds = pickle.loads(request)  # from our own parent
         _allow(seconds)
         write_frame(answers, orjson.dumps(_answer(page, source)))
 
 
 def _allow(seconds: int) -> None:
-    """The limit counts from the start of the process, in whole seconds."""
+    """Limits the processor time.
+
+    The limit counts from the start of the process, in whole seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = math.ceil(used.ru_utime + used.ru_stime) + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))

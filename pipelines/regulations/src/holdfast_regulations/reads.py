@@ -1,4 +1,4 @@
-"""What the pages, routes and commands of regulations read."""
+"""Reads for the pages, routes and commands of regulations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAST_ID = 2**62
 
 
 def row_of(row: Any) -> Json:
-    """By column name, with instants as such on both databases."""
+    """Returns the row by column name, with parsed instants on both databases."""
     names = list(row.keys())
     return {name: _value(name, row[name]) for name in names}
 
@@ -49,12 +49,12 @@ class RegulationsReads:
         self._clock = clock
 
     async def health(self) -> dict[str, Json]:
-        """By source: how many documents there are, of each staleness."""
+        """Counts documents by source, in all and of each staleness."""
         rows = await self._fetch("regulations_health", self._limits())
         return {row["source"]: row_of(row) for row in rows}
 
     async def documents(self, wanted: DocumentFilter, before: int | None, limit: int) -> list[Json]:
-        """The newest first."""
+        """Lists documents, the newest first."""
         params = {
             **self._limits(),
             "source": wanted.source,
@@ -70,12 +70,12 @@ class RegulationsReads:
         return self._document(rows[0]) if rows else None
 
     async def captures(self, key: str, limit: int) -> list[Json]:
-        """The latest first."""
+        """Lists a document's captures, the latest first."""
         rows = await self._fetch("regulations_captures_of", {"key": key, "limit": limit})
         return [row_of(row) for row in rows]
 
     async def versions(self, key: str, limit: int) -> list[Json]:
-        """Each text that a document had, the latest first, with when it was seen first."""
+        """Lists each text that a document had, the latest first, with when it was seen first."""
         rows = await self._fetch("regulations_versions_of", {"key": key, "limit": limit})
         return [row_of(row) for row in rows]
 
@@ -88,14 +88,14 @@ class RegulationsReads:
         return row_of(rows[0]) if rows else None
 
     async def run_counts(self, job_id: int) -> dict[str, dict[str, int]]:
-        """What a run left out, by source and reason."""
+        """Returns what a run left out, by source and reason."""
         counts: dict[str, dict[str, int]] = {}
         for row in await self._fetch("regulations_run_counts", {"job_id": job_id}):
             counts.setdefault(row["source"], {})[row["reason"]] = int(row["count"])
         return counts
 
     async def run_reasons(self, job_id: int) -> dict[str, dict[str, int]]:
-        """What its captures added, by source and reason."""
+        """Returns what its captures added, by source and reason."""
         counts: dict[str, dict[str, int]] = {}
         for row in await self._fetch("regulations_run_reasons", {"job_id": job_id}):
             counts.setdefault(row["source"], {})[row["reason"]] = int(row["count"])

@@ -1,4 +1,6 @@
-"""A run: which sources are read, how, and within which limits. Checked before anything starts."""
+"""Describes a run: which sources are read, how, and within which limits.
+
+It is checked before anything starts."""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from holdfast_regulations.sources import Source
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`mode` is None where each source is read in its own."""
+    """A run; `mode` is None if each source is read in its own."""
 
     sources: tuple[Source, ...]
     mode: str | None
@@ -43,7 +45,8 @@ class Run:
 
     @property
     def stream_mode(self) -> str:
-        """The daily pass has streams of its own, so that it waits for no backfill."""
+        """The mode of the run's streams: the daily pass has its own, so that it waits for no
+        backfill."""
         if self.lane is Lane.SENTINEL:
             return f"{SENTINEL_MODE} {self.mode}" if self.mode == RECHECK else SENTINEL_MODE
         return self.mode or self.sources[0].mode
@@ -56,8 +59,10 @@ class Run:
 
     @property
     def options(self) -> Json:
-        """As the job stores and shows them. The sources themselves are stored with it, so that
-        every worker reads the same, whichever sources file it has."""
+        """The run as the job stores and shows it.
+
+        The sources themselves are stored with it, so that every worker reads the same, whichever
+        sources file it has."""
         shown = {
             "sources": ",".join(source.slug for source in self.sources),
             "mode": self.mode,
@@ -77,7 +82,7 @@ class Run:
         return {name: value for name, value in shown.items() if value is not None}
 
     def by_mode(self) -> list[Run]:
-        """One run for each mode: a job has one."""
+        """Returns one run for each mode: a job has one."""
         if self.mode is not None or self.lane is Lane.SENTINEL:
             return [self]
         modes = dict.fromkeys(source.mode for source in self.sources)
@@ -94,7 +99,7 @@ def _with_sources(run: Run, sources: Sequence[Source], mode: str) -> Run:
 def run_of(
     request: Mapping[str, Any], sources: Mapping[str, Source], options: RegulationsOptions
 ) -> Run:
-    """The run that a request asks for, or what is wrong with it."""
+    """Returns the run that a request asks for; raises what is wrong with it."""
     chosen = chosen_sources(request.get("sources"), sources)
     mode = request.get("mode") or None
     if mode is not None and mode not in MODES:
@@ -182,14 +187,15 @@ def stored_source(source: Source) -> Json:
 
 
 def definition_of(source: Source) -> str:
-    """Changes with anything that decides which URLs a source has; not with its note or date."""
+    """Returns a text that changes with anything that decides which URLs a source has; not with its
+    note or date."""
     stored = source.model_dump(mode="json", exclude_defaults=True, exclude={"note", "verified"})
     text = orjson.dumps(stored, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 def query_of(source: str, options: Mapping[str, Any]) -> str:
-    """Identifies what a cursor is a position in."""
+    """Identifies the query in which a cursor is a position."""
     parts = {
         "source": source,
         "mode": options.get("mode"),
@@ -205,7 +211,7 @@ def query_of(source: str, options: Mapping[str, Any]) -> str:
 
 
 def gates_of(sources: Iterable[Source], delay_ms: int = 0) -> list[Gate]:
-    """One for each host. Where sources share a host, the slowest of them decides."""
+    """Returns one gate for each host. If sources share a host, the slowest of them decides."""
     gates: dict[str, Gate] = {}
     for source in sources:
         table = source.gate

@@ -36,8 +36,8 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
 
 
 async def _forget_sitemaps(tx: Tx, settled: Sequence[Settled]) -> None:
-    """Those that list a URL which failed for a reason that may pass: the next run reads them again,
-    and takes it again."""
+    """Forgets sitemaps that list a URL which failed for a reason that may pass: the next run reads
+    them again, and takes it again."""
     failed = [item for item in settled if _may_pass(item) and _is_from_sitemap(item)]
     listed = {(item.row["source"], item.row["listed_on"], item.job.id) for item in failed}
     for source, url, job_id in sorted(listed):
@@ -58,7 +58,7 @@ def _is_from_sitemap(item: Settled) -> bool:
 
 
 def _distinct(items: Sequence[Settled]) -> Iterator[list[Settled]]:
-    """In batches that have no document twice: one statement changes a row only once."""
+    """Yields batches without repeated documents: one statement changes a row only once."""
     batch: dict[str, Settled] = {}
     for item in items:
         if item.effects.key in batch:
@@ -70,9 +70,10 @@ def _distinct(items: Sequence[Settled]) -> Iterator[list[Settled]]:
 
 
 async def _save_captures(tx: Tx, items: list[Settled]) -> list[int]:
-    """Returns the ids of the documents."""
+    """Saves captures; returns the ids of the documents."""
     await _save_content(tx, [item.effects for item in items])
-    # In the order of their keys: two workers that save the same do not wait for each other in turn.
+    # In the order of their keys, so that two workers that save the same do not wait for each other
+    # in turn.
     items.sort(key=lambda item: item.effects.key)
     rows = await tx.take_many("regulations_save_documents", [_document(item) for item in items])
     evidence = await _evidence_ids(tx, [item.effects for item in items])
@@ -100,12 +101,13 @@ async def _save_content(tx: Tx, captures: Sequence[Capture]) -> None:
 
 
 def _place(capture: Capture) -> tuple[str, str]:
-    """What identifies evidence."""
+    """Returns what identifies evidence."""
     return capture.url, capture.sha256
 
 
 async def _evidence_ids(tx: Tx, captures: Sequence[Capture]) -> dict[tuple[str, str], int]:
-    """The rows of these URLs and contents, each of which is added once and verified ever after."""
+    """Returns the rows of these URLs and contents, each of which is added once and verified from
+    then on."""
     by_place = {_place(capture): capture for capture in captures}
     ids = await _verified(tx, by_place, by_place)
     new = sorted(by_place.keys() - ids.keys())
@@ -186,7 +188,7 @@ def _document(item: Settled) -> Json:
 
 
 def _about(extracted: Extract | None) -> Json:
-    """None leaves what is known of the document as it is."""
+    """Returns the values to store; None leaves what is known of the document as it is."""
     act = extracted.act if extracted else None
     published = extracted.published if extracted else None
     return {
@@ -203,8 +205,9 @@ def _about(extracted: Extract | None) -> Json:
 
 
 def _is_missing(item: Settled) -> bool:
-    """Whether the source did not give the document. What our own robots, ranges and switches
-    refused says nothing about it."""
+    """Whether the source did not give the document.
+
+    Refusals by our own robots, ranges and switches say nothing about it."""
     if item.status is ItemStatus.NOT_FOUND:
         return True
     return item.status is ItemStatus.ERROR and item.code != "ROBOTS_DISALLOWED"
@@ -220,8 +223,8 @@ async def _mark_unavailable(tx: Tx, item: Settled) -> None:
 
 
 async def note(tx: Tx, job: Job, notes: Any, taken: int) -> None:
-    """What a page of a source contained besides new URLs: counts by reason, URL forms of acts,
-    the sitemaps that are stored whole now, and those that an index lists."""
+    """Notes what a page of a source contained besides new URLs: counts by reason, URL forms of
+    acts, the sitemaps that are stored completely now, and those that an index lists."""
     source = notes["source"]
     counts = dict(notes["counts"])
     forms = [(key, url) for position, key, url in notes["forms"] if position < taken]
@@ -244,7 +247,7 @@ async def note(tx: Tx, job: Job, notes: Any, taken: int) -> None:
 
 
 async def _add_forms(tx: Tx, forms: Sequence[tuple[str, str]]) -> int:
-    """How many of these URLs are another form of an act that was listed before."""
+    """Adds URL forms; returns how many are another form of an act that was listed before."""
     if not forms:
         return 0
     keys = sorted({key for key, _ in forms})

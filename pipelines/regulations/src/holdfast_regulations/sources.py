@@ -1,4 +1,4 @@
-"""What a source is: where its URLs are listed, which of them are wanted, how it is asked."""
+"""Describes a source: where its URLs are listed, which of them are wanted, how it is asked."""
 
 from __future__ import annotations
 
@@ -94,8 +94,10 @@ class _Table(BaseModel):
 
 
 class SitemapRules(_Table):
-    """`children`: which sitemaps of an index are read; groups part, year and issue, where the
-    pattern has them, let a run with a date range leave out whole sitemaps."""
+    """How sitemaps are read.
+
+    `children`: which sitemaps of an index are read; groups part, year and issue, if the pattern has
+    them, let a run with a date range leave out whole sitemaps."""
 
     url: Url | None = None  # None: the Sitemap lines of robots.txt
     children: Pattern | None = None
@@ -105,8 +107,9 @@ class SitemapRules(_Table):
 
 
 class ArchiveRules(_Table):
-    """Either a page for each year, which lists acts or, with `issue_pattern`, pages of issues; or
-    a page for each issue, counted up until `missing_issues` of them in a row are not there."""
+    """How an archive is read: a page for each year, which lists acts or, with `issue_pattern`,
+    pages of issues; or a page for each issue, counted up until `missing_issues` of them in a row do
+    not exist."""
 
     first_year: Annotated[int, Field(ge=1850, le=2200)]
     last_year: Annotated[int, Field(ge=1850, le=2200)] | None = None
@@ -131,10 +134,10 @@ class ArchiveRules(_Table):
 
 
 class PaginationRules(_Table):
-    """Pages by a parameter, by a template with {page}, or by the link to the next one.
+    """How a listing is paged: by a parameter, by a template with {page}, or by the link to the next
+    page.
 
-    `stop` names how this source shows its end. Anything else that could be one is an error.
-    """
+    `stop` names how this source shows its end. Anything else that could be an end is an error."""
 
     url: Url
     parameter: str | None = None  # as the server spells it; `Page` is not `page`
@@ -199,7 +202,7 @@ class CapsTable(_Table):
 
 
 class MissingTable(_Table):
-    """How the site says 200 and means 404."""
+    """How the site answers 200 and means 404."""
 
     home: tuple[str, ...] = ("/",)  # paths of home pages
     text: tuple[Pattern, ...] = ()  # in title or text
@@ -209,7 +212,7 @@ class Source(_Table):
     slug: Annotated[str, Field(max_length=40), AfterValidator(_slug)]
     name: Annotated[str, Field(min_length=1, max_length=120)]
     hosts: Annotated[tuple[Host, ...], Field(min_length=1)]
-    verified: date  # when somebody last compared this entry with the site
+    verified: date  # when a person last compared this entry with the site
     note: str = ""
     mode: Mode
     sitemap: SitemapRules | None = None
@@ -264,7 +267,7 @@ class Source(_Table):
 
 
 def _check_template(url: str | None, field: str, names: set[str]) -> None:
-    """The template has exactly these names in braces."""
+    """Checks that the template has exactly these names in braces."""
     if url is None:
         return
     try:

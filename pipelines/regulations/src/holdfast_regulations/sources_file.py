@@ -1,4 +1,4 @@
-"""The sources file: TOML, checked whole, with the line and field of every mistake."""
+"""Reads the sources file: TOML, checked completely, with the line and field of every mistake."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """`field` is empty where the whole file is meant."""
+    """A mistake; `field` is empty if the whole file is meant."""
 
     line: int
     field: str
@@ -47,7 +47,7 @@ class SourcesFileError(InputError):
 
 
 def shipped_sources() -> dict[str, Source]:
-    """The Croatian sources that come with Holdfast, by slug."""
+    """Returns the Croatian sources that come with Holdfast, by slug."""
     file = resources.files("holdfast_regulations") / "croatia.toml"
     return parse_sources(file.read_text("utf-8"), "croatia.toml")
 
@@ -63,7 +63,7 @@ def read_sources(path: Path) -> dict[str, Source]:
 
 
 def parse_sources(text: str, file: str) -> dict[str, Source]:
-    """The sources by slug, or every mistake that the file has."""
+    """Returns the sources by slug; raises every mistake that the file has."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -127,7 +127,7 @@ def _message(problem: Any, path: Names) -> str:
 
 
 def _fields(path: Names) -> list[str]:
-    """The names that are known in the table at this path."""
+    """Returns the names that are known in the table at this path."""
     model: type[BaseModel] = Source
     for name in path:
         annotation = model.model_fields[name].annotation
@@ -152,11 +152,10 @@ def _repeated(sources: list[tuple[int, Source]], lines: _Lines) -> Iterator[Mist
 
 
 class _Lines:
-    """Where each key is, which tomllib does not say.
+    """Finds the line of each key, which tomllib does not say.
 
-    A line inside a multi-line string that looks like a key is taken for one: a mistake would
-    then be shown a few lines off, and nothing worse.
-    """
+    A line inside a multi-line string that looks like a key is taken for one: a mistake would then
+    be shown a few lines off, and nothing worse."""
 
     def __init__(self, text: str) -> None:
         self._places: dict[tuple[int, Names], int] = {}
@@ -178,7 +177,7 @@ class _Lines:
                 self._note(position, (*table, *_names(key[1])), number)
 
     def of(self, position: int, path: Names) -> int:
-        """The line of the field; where it is not written, of the nearest table around it."""
+        """Returns the line of the field; if it is not written, of the nearest table around it."""
         while path and (position, path) not in self._places:
             path = path[:-1]
         return self._places.get((position, path), 1)

@@ -46,7 +46,7 @@ class Report:
 async def verify(
     fetch: Fetch, files: PipelineFiles, sources: Sequence[str] | None = None
 ) -> Report:
-    """What was captured of these sources, by their slugs; or everything."""
+    """Verifies what was captured of these sources, by their slugs; or everything."""
     report = Report()
     chosen = choice(sources)
     async for row in _rows(fetch, "regulations_bodies_page", chosen):
@@ -65,7 +65,7 @@ async def verify(
 
 
 def choice(sources: Sequence[str] | None) -> Json:
-    """The parameters of a query that reads some sources, or all."""
+    """Returns the parameters of a query that reads some sources, or all."""
     return {"every": int(sources is None), "sources": list(sources or ())}
 
 

@@ -1,4 +1,4 @@
-"""What `discover` yields for one source of a run: the pages of its listing, or of the documents
+"""Yields for `discover`, for one source of a run, the pages of its listing, or of the documents
 that are due again."""
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from holdfast_regulations.sitemap.problems import Entry
 from holdfast_regulations.sources import Mode, Source
 
 _TURN_SECONDS = 2.0
-_RESTED = timedelta(minutes=10)  # entries of a listing may have moved to its next page since
+_RESTED = timedelta(minutes=10)  # entries of a listing may have moved to its next page in this time
 _LONGEST_WAITS = 4
 _DUE_AT_ONCE = 500
-_KNOWN_PAGES = 2  # of a listing, newest first, after which a daily pass has seen what is new
+_KNOWN_PAGES = 2  # after this many known pages, a daily pass has seen what is new in a listing
 _COUNTED = ("refused", "dates", "sitemaps", "sitemaps_left_out")
 _ACT = "act:"
 
 
 @dataclass(slots=True)
 class _Listing:
-    """What a walk knows of a paginated listing besides its place in it."""
+    """What a walk knows about a paginated listing besides its place in it."""
 
     again: bool = False  # whether the page before its place is read again
-    known_pages: int = 0  # in a row
+    known_pages: int = 0  # known pages in a row
 
     def as_json(self, read_at: datetime) -> Json:
         return {
@@ -56,8 +56,10 @@ class Walk:
     clock: Clock
 
     async def pages(self, cursor: Any, ctx: Context) -> AsyncIterator[Page | NothingYet]:
-        """Cursors name the query that they are a position in: a run continues where another
-        stopped only if it asks the same."""
+        """Yields pages.
+
+        Cursors name the query in which they are a position: a run continues where another stopped
+        only if it asks the same."""
         if await self._must_wait(ctx):
             yield NothingYet(
                 _TURN_SECONDS, f"its turn: {self.concurrency} sources are read at once"
@@ -78,8 +80,10 @@ class Walk:
             yield replace(page, next_cursor=None if page.end else following)
 
     def _listing(self, cursor: Any) -> _Listing:
-        """A listing is read from the page before: not after the wait for its gate that follows
-        every page, and not twice in a row, so that every walk comes forward."""
+        """Returns the place in a listing.
+
+        It is read from the page before: not after the wait for its gate that follows every page,
+        and not twice in a row, so that every walk makes progress."""
         if self.mode != Mode.PAGINATION or cursor is None:
             return _Listing()
         kept = cursor["listing"]
@@ -95,8 +99,10 @@ class Walk:
     # Known documents.
 
     async def _due(self, at: Any, ctx: Context) -> AsyncIterator[Page]:
-        """The time up to which documents are due is fixed when the walk begins: what it fetches
-        is not due again."""
+        """Yields documents that are due.
+
+        The time up to which they are is fixed when the walk begins: what it fetches is not due
+        again."""
         now = self.clock.now()
         before = at["before"] if at else (now - timedelta(days=self.recheck_days)).isoformat()
         after = at["after"] if at else 0
@@ -116,7 +122,7 @@ class Walk:
             yield Page(records, {"before": before, "after": after})
 
     def _due_record(self, row: Any) -> Record:
-        """Verified again, it has another version."""
+        """Returns the record of a document; verified again, it has another version."""
         fields = {"url": row["url"], "canonical": row["canonical"], "listed_on": RECHECK}
         version = f"{RECHECK} {row['last_verified_at']}"
         return Record({"source": self.source.slug, **fields}, row["key"], version)
@@ -143,7 +149,7 @@ class Walk:
 
     async def _discovery(self, ctx: Context, sentinel: bool) -> Discovery:
         today = zagreb_day(self.clock.now())
-        # In January the last issues of the old year still appear.
+        # In January, the last issues of the old year still appear.
         first_year = today.year - (1 if today.month == 1 else 0)
         return Discovery(
             self.source,
@@ -157,7 +163,8 @@ class Walk:
 
     @property
     def _marks_sitemaps(self) -> bool:
-        """A run with a date range leaves URLs out that a later one wants."""
+        """Whether sitemaps are marked as read: a run with a date range leaves URLs out that a later
+        one wants."""
         return self.mode == Mode.SITEMAP and self.wanted.is_open
 
     async def _read_before(self, ctx: Context) -> dict[str, SitemapMark]:
@@ -197,7 +204,7 @@ async def _all_known(page: Page, ctx: Context) -> bool:
 
 
 def _flat(notes: Mapping[str, Any]) -> Json:
-    """`refused.OFF_HOST` and so on, since the walk began."""
+    """Returns counts such as `refused.OFF_HOST`, since the walk began."""
     flat = {
         f"{group}.{reason}": count
         for group in _COUNTED

@@ -1,7 +1,7 @@
-"""WARC 1.1 (ISO 28500) from captures, as a stream: one gzip member for each record.
+"""Writes WARC 1.1 (ISO 28500) from captures, as a stream: one gzip member for each record.
 
 A capture whose body was seen before becomes a `revisit` that names the first one, so that a file
-holds every body once. Bodies are stored decoded: headers about the encoding on the wire are kept
+contains every body once. Bodies are stored decoded: headers about the encoding on the wire are kept
 under another name, as Common Crawl does it, because they would be untrue of the payload.
 """
 
@@ -24,7 +24,9 @@ _CRLF = "\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """That a body was seen at a URL at a time. `digest` is the SHA-256 of the decoded body."""
+    """The fact that a body was seen at a URL at a time.
+
+    `digest` is the SHA-256 of the decoded body."""
 
     id: str
     url: str
@@ -40,14 +42,14 @@ Body = Iterable[bytes]
 
 
 class WarcWriter:
-    """Give it captures in the order of their time."""
+    """Writes captures, which have to be given in the order of their time."""
 
     def __init__(self, software: str) -> None:
         self._software = software
         self._first: dict[bytes, Capture] = {}
 
     def info(self, filename: str, written_at: datetime) -> Iterator[bytes]:
-        """The record that a file begins with."""
+        """Yields the record that a file begins with."""
         fields = f"software: {self._software}\r\nformat: WARC File Format 1.1\r\n".encode()
         headers = {
             "WARC-Type": "warcinfo",
@@ -63,7 +65,7 @@ class WarcWriter:
         return capture.digest in self._first
 
     def record(self, capture: Capture, body: Body = ()) -> Iterator[bytes]:
-        """A response with its body or, where the body came before, a revisit without it."""
+        """Yields a response with its body or, if the body came before, a revisit without it."""
         first = self._first.get(capture.digest)
         if first is None:
             self._first[capture.digest] = capture
@@ -102,18 +104,18 @@ def _headers(kind: str, capture: Capture) -> dict[str, str]:
 
 
 def _profile(capture: Capture) -> str:
-    """Whether we saw the same body, or the server said so."""
+    """Returns whether we saw the same body, or the server said so."""
     not_modified = capture.status == HTTPStatus.NOT_MODIFIED
     return "server-not-modified" if not_modified else "identical-payload-digest"
 
 
 def _target(capture: Capture) -> str:
-    """Where the body came from; the redirects before it have no records of their own."""
+    """Returns where the body came from; the redirects before it have no records of their own."""
     return capture.final_url or capture.url
 
 
 def _record_id(*names: str) -> str:
-    """The same whenever the same capture is exported."""
+    """Returns an id that is the same whenever the same capture is exported."""
     return f"<urn:uuid:{uuid.uuid5(_NAMESPACE, ' '.join(names))}>"
 
 
@@ -135,7 +137,8 @@ def _http_head(capture: Capture) -> bytes:
 
 
 def _one_line(text: str) -> str:
-    """A line end inside of a header would begin a header of the server's choice."""
+    """Returns the text on one line: a line end inside of a header would begin a header of the
+    server's choice."""
     return text.replace("\r", " ").replace("\n", " ")
 
 

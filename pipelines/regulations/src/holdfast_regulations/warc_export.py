@@ -1,4 +1,4 @@
-"""All captures as one WARC file, in the order in which they were made."""
+"""Exports all captures as one WARC file, in the order in which they were made."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def warc_parts(
     sources: Sequence[str] | None = None,
     counted: Callable[[], object] = lambda: None,
 ) -> AsyncIterator[bytes]:
-    """The parts of the file; `counted` is called for each capture."""
+    """Yields the parts of the file; `counted` is called for each capture."""
     writer = WarcWriter(f"holdfast/{__version__}")
     for part in writer.info(filename, written_at):
         yield part

@@ -1,4 +1,4 @@
--- Adapters: places that files arrive at, and the files that came.
+-- Adapters: places where files arrive, and the files that came.
 
 -- fragment: adapter_columns
 id, name, kind, address, pipeline, owner_id, options, marker, settle_seconds, interval_seconds,
@@ -28,7 +28,7 @@ from   adapters
 where  name = :name and owner_id = coalesce(cast(:scope as text), owner_id);
 
 -- name: due_adapters
--- What is further ahead than it can have been set is from before the clock was set back.
+-- A time further ahead than it can have been set is from before the clock was set back.
 select   @adapter_columns
 from     adapters
 where    enabled = 1 and (due_at <= @now or due_at > @after(interval_seconds))
@@ -38,7 +38,7 @@ order by due_at, id
 limit    20;
 
 -- name: lease_adapter
--- Compare and set: of two that saw it free, one scans it.
+-- Compare and set: if two processes saw it free, one scans it.
 update adapters
 set    token = :token
 where  id = :id and token is null
@@ -58,7 +58,7 @@ where  id = :id and token = :token
 returning id;
 
 -- name: hold_adapter
--- No file of it is seen while it is removed.
+-- Locked: no file of it is noted while it is removed.
 select id from adapters where id = :id @for_update;
 
 -- name: remove_adapter_files
@@ -78,8 +78,8 @@ where  adapter_id in (select id from adapters where owner_id = :name);
 delete from adapters where owner_id = :name;
 
 -- name: see_adapter_file
--- The first sight of a file is kept: how long it has been as it is. If the clock was set back, it
--- begins again.
+-- The first sight of a file is kept, which says how long it has been unchanged. If the clock was
+-- set back, it begins again.
 insert into adapter_files (adapter_id, identity, name, size, state, seen_at, updated_at)
 values (:adapter_id, :identity, :name, :size, 'WAITING', @now, @now)
 on conflict (adapter_id, identity) do update
@@ -92,7 +92,7 @@ from   adapter_files
 where  adapter_id = :adapter_id and identity = :identity;
 
 -- name: adapter_file_with_content
--- One that came before with the same content.
+-- A file that came before with the same content.
 select   id, name, job_id
 from     adapter_files
 where    adapter_id = :adapter_id and sha256 = :sha256 and id <> :id and job_id is not null
@@ -100,7 +100,7 @@ order by id
 limit    1;
 
 -- name: note_adapter_file
--- Only by the scanner that holds the adapter.
+-- Only the scanner that holds the adapter may do this.
 update adapter_files
 set    state = :state, sha256 = :sha256, file_id = :file_id, job_id = :job_id, error = :error,
        updated_at = @now
@@ -117,7 +117,7 @@ where  id = :id
                    where  a.id = adapter_files.adapter_id and a.token = :token);
 
 -- name: hold_adapter_file
--- The adapter too: another scanner leases it before this transaction or after it.
+-- Locks the adapter too: another scanner leases it before this transaction or after it.
 select f.id
 from   adapter_files f join adapters a on a.id = f.adapter_id
 where  f.id = :id and f.job_id is null and a.token = :token

@@ -8,7 +8,7 @@ order by id
 limit    :limit;
 
 -- name: dead_letters_page
--- Those of jobs in scope; messages without a job only for those who see all.
+-- Dead letters of jobs in scope; messages without a job only for people who see all.
 select   d.id, d.kind, d.job_id, d.seq, d.pipeline, d.code, d.message, d.state, d.created_at,
          d.acted_at, d.actor
 from     dead_letters d

@@ -1,14 +1,15 @@
 -- Deleting files, exports and what belongs to one person.
 
 -- name: job_using_file
--- A job that may still read it.
+-- A job that may still read the file.
 select id
 from   jobs
 where  file_id = :file_id and state in ('QUEUED', 'RUNNING', 'PAUSED')
 limit  1;
 
 -- name: image_jobs_after
--- Jobs over images that came after a file and may still read it, and which files their lists name.
+-- Jobs over images that are newer than a file and may still read it, and which files their lists
+-- name.
 select j.id, l.owner_id, cast(l.detected as text) as detected
 from   jobs j
        join files l on l.id = j.file_id
@@ -37,7 +38,7 @@ where    deleting = 1
 order by name;
 
 -- name: hold_deleting_user
--- Nothing if somebody else has deleted it: a new account may have the name by now.
+-- Nothing if another process has deleted it: a new account may have the name by now.
 select name
 from   users
 where  name = :name and deleting = 1

@@ -1,4 +1,4 @@
--- Exports, and who writes them.
+-- Exports, and the processes that write them.
 
 -- name: add_export
 insert into exports (owner_id, job_id, format, statuses, narrowed, with_input, state, partial,
@@ -29,7 +29,7 @@ order by id desc
 limit    :limit;
 
 -- name: exports_to_do
--- No process writes them.
+-- Exports that no process writes.
 select   id
 from     exports
 where    state in ('QUEUED', 'RUNNING') and worker is null
@@ -37,7 +37,7 @@ order by id
 limit    20;
 
 -- name: lease_export
--- Compare and set: of two that saw it free, one writes it.
+-- Compare and set: if two processes saw it free, one writes it.
 update exports
 set    state = 'RUNNING', worker = :worker
 where  id = :id and state in ('QUEUED', 'RUNNING') and worker is null

@@ -15,7 +15,7 @@ order by created_at
 limit    :limit;
 
 -- name: drop_drafts
--- Those that no job was made of.
+-- Drafts from which no job was created.
 delete from files
 where  id in (@each(:ids, bigint)) and draft = 1
 returning key;

@@ -107,8 +107,8 @@ from   outcomes o
 where  o.range_id in (@each(:range_ids, bigint));
 
 -- name: open_ranges_of_job
--- Where a job's open items lie, the longest waiting first; `want` 1 are leased ones, 2 free ones.
--- Last, how many items each holds at most; of again ranges, no more than `size` are counted.
+-- Where a job's open items are, the longest waiting first; `want` 1 are leased ones, 2 free ones.
+-- Last, how many items each range holds at most; of again ranges, no more than `size` are counted.
 select   id, job_id, lo, hi, again, since, worker, case when worker is not null then 1 else 2 end,
          case when again = 0 then hi - lo + 1
               else (select count(*)

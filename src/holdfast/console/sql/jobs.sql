@@ -37,13 +37,13 @@ where    job_id in (@each(:job_ids, bigint))
 group by job_id;
 
 -- name: heartbeat
--- When something of the job was last settled or ingested.
+-- When an item of the job was last settled or ingested.
 select max(updated_at)
 from   counters
 where  job_id = :job_id;
 
 -- name: live_jobs
--- What runs or waits, and what ended a moment ago.
+-- Jobs that run or wait, and those that ended a moment ago.
 select   @job_columns
 from     jobs
 where    state in ('QUEUED', 'RUNNING', 'PAUSED') or updated_at > @after(-1.0 * :seconds)
@@ -69,7 +69,7 @@ from     (select   error_code, updated_at, error_message
 group by error_code;
 
 -- name: latest_errors_of_code
--- The same of one code; items that wait to be tried again bear one too.
+-- The same for one code; items that wait to be tried again have one too.
 select   error_code, count(*) as count, min(updated_at) as first_at,
          max(updated_at) as last_at, min(error_message) as sample
 from     (select   error_code, status, updated_at, error_message

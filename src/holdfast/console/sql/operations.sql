@@ -30,7 +30,7 @@ order by id desc
 limit    :limit;
 
 -- name: operations_to_do
--- The first of each owner that has not ended: no owner waits behind another.
+-- The first unfinished operation of each owner: no owner waits behind another.
 select   id
 from     operations
 where    id in (select min(id) from operations
@@ -40,7 +40,7 @@ order by id
 limit    20;
 
 -- name: lease_operation
--- Compare and set: of two that saw it free, one gets it.
+-- Compare and set: if two processes saw it free, one gets it.
 update operations
 set    state = 'RUNNING', worker = :worker
 where  id = :id and state in ('QUEUED', 'RUNNING') and worker is null

@@ -24,7 +24,7 @@ on conflict (name) do nothing
 returning name;
 
 -- name: change_user
--- What is null stays as it is.
+-- Columns that are null stay as they are.
 update users
 set    role = coalesce(cast(:role as text), role),
        disabled = coalesce(cast(:disabled as smallint), disabled),
@@ -60,7 +60,7 @@ where  hash = :hash
 returning user_name;
 
 -- name: end_other_sessions
--- A new password ends every session but the one that set it.
+-- A new password ends every session except the one that set it.
 delete from sessions
 where  user_name = :user_name and hash <> :hash;
 
@@ -74,18 +74,18 @@ from   login_links
 where  hash = :hash and expires_at > @now;
 
 -- name: use_login_link
--- Once: of two that come with the same link, one gets in.
+-- Once: if two requests come with the same link, one gets in.
 delete from login_links
 where  hash = :hash
 returning user_name, case when expires_at > @now then 1 else 0 end;
 
 -- name: drop_login_links
--- A newer link makes the older ones of the person worthless.
+-- A newer link invalidates the older ones of the person.
 delete from login_links
 where  user_name = :user_name;
 
 -- name: tokens
--- Of one person, or of all.
+-- The tokens of one person, or of all.
 select   id, user_name, name, created_at, expires_at, last_used_at, revoked_at
 from     tokens
 where    user_name = coalesce(cast(:user_name as text), user_name)
@@ -111,7 +111,7 @@ set    last_used_at = @now
 where  id = :id;
 
 -- name: revoke_token
--- With those that were made with it.
+-- Revokes a token and those that were created with it.
 with recursive branch (id) as (
     select id from tokens where id = :id and revoked_at is null
     union

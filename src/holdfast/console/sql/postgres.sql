@@ -1,5 +1,5 @@
--- Where what is open lies, by job: ranges have no index over all jobs, nor by owner. Each arriving
--- record would pay for it; a page asks every job with open items for its oldest.
+-- Where open items are, by job: ranges have no index over all jobs, nor by owner. Each arriving
+-- record would pay for it; instead, a page asks every job with open items for its oldest.
 
 -- fragment: jobs_with_ranges
 hop(job_id) as (

@@ -1,7 +1,7 @@
 -- Charts of jobs over time. A bucket is ten seconds, counted from 1970.
 
 -- name: samples_of_job
--- Every :step-th bucket, from the first that is wanted.
+-- Every :step-th bucket, from the first that is requested.
 select   bucket, accepted, finished, error, throttled
 from     samples
 where    job_id = :job_id and bucket >= :since and (bucket % :step = 0 or bucket >= :fresh)

@@ -26,7 +26,7 @@ where  user_name = :user_name and confirmed = 0
 returning user_name;
 
 -- name: use_code
--- A code is good once, and none that is older than the last one.
+-- A code is valid once, and none that is older than the last one.
 update second_factors
 set    last_step = :step
 where  user_name = :user_name and confirmed = 1 and last_step < :step

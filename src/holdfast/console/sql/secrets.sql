@@ -1,7 +1,7 @@
 -- The secret that cookies and cursors are signed with.
 
 -- name: add_secret
--- The first to come makes it; everybody reads the same afterwards.
+-- The first process creates it; all processes read the same one afterwards.
 insert into secrets (name, value)
 values (:name, :value)
 on conflict (name) do nothing;

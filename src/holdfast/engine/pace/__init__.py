@@ -1,1 +1,1 @@
-"""How fast: controllers of batches, claims and concurrency, and when to retry."""
+"""Decides how fast: controllers of batches, claims and concurrency, and when to retry."""

@@ -20,7 +20,9 @@ class Backpressure:
         self._wait: int | None = None
 
     async def wait_seconds(self) -> int | None:
-        """Seconds to wait before bringing more; None while there is room. Read once a second."""
+        """Returns the seconds to wait before bringing more; None while there is room.
+
+        It is read once a second."""
         if self._most is None:
             return None
         if self._clock.monotonic() >= self._read_at + _READ_SECONDS:

@@ -1,4 +1,5 @@
-"""Pure: latency, throttles and failures of one provider → how many items to run at once."""
+"""Pure: computes how many items to run at once from latency, throttles and failures of one
+provider."""
 
 from __future__ import annotations
 
@@ -11,11 +12,10 @@ from holdfast.settings import setting
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyBounds:
-    """How many items at once; a pipeline may narrow the first two.
+    """How many items run at once; a pipeline may narrow the first two.
 
     `tolerance`: how many times the uncontended latency is accepted before the limit is reduced.
-    `error_tolerance`: the share of 5xx and timeouts that is treated as background noise.
-    """
+    `error_tolerance`: the share of 5xx and timeouts that is treated as background noise."""
 
     minimum: int = 1
     maximum: int = setting(
@@ -51,26 +51,25 @@ _NOISE_SECONDS = 1e-3  # below it we would measure the event loop's jitter, not 
 _LEAST_ITEM_SECONDS = 1e-5  # the engine's own minimum cost of an item
 _PROBE_ROUND = 64  # the reference has to be more exact than one round's latency
 _PROBE = 0.4
-_PATIENCE = 50  # congested rounds until the uncontended latency is measured again
+_PATIENCE = 50  # how many congested rounds before the uncontended latency is measured again
 
 
 class ConcurrencyPace:
     """The limit of items in flight, by the gradient of latency.
 
-    Judged once a round: when there were as many successes as the limit allows at once. The limit
-    doubles until latency first exceeds the tolerance, then moves in steps. Reaching twice the
-    limit that tripped shows that the trip was temporary, and doubling is allowed again.
+    It is judged once a round: after as many successes as the limit allows at once. The limit
+    doubles until latency first exceeds the tolerance, then moves in steps. Reaching twice the limit
+    that tripped shows that the trip was temporary, and doubling is allowed again.
 
     Only successes are timed, so items that fail fast never look like a fast provider. Throttles,
     5xx and timeouts cut the limit at once, but only once for everything that was in flight under
     the old one.
 
-    The reference is the uncontended latency. It may fall, but it never follows a rise: a limit
-    that grows slowly would drag it along forever. Instead, after enough congested rounds, the
-    limit is lowered to 0.4 for one round and the reference is measured again. Latency holds the
-    limit below twice the provider's capacity, so 0.4 of it is not contended, and this does not
-    drift either; a provider that became slower for all clients gets its limit back.
-    """
+    The reference is the uncontended latency. It may fall, but it never follows a rise: a limit that
+    grows slowly would drag it along forever. Instead, after enough congested rounds, the limit is
+    lowered to 0.4 for one round and the reference is measured again. Latency holds the limit below
+    twice the provider's capacity, so 0.4 of it is not contended, and this does not drift either; a
+    provider that became slower for all clients gets its limit back."""
 
     def __init__(self, bounds: ConcurrencyBounds) -> None:
         self._bounds = bounds
@@ -79,7 +78,8 @@ class ConcurrencyPace:
         self._uncontended = math.inf
         self._congested_rounds = 0
         self._limit_before_probe: float | None = None
-        # The first to end are the fastest of the first batch, over cold connections: not counted.
+        # The first to end are the fastest of the first batch, over cold connections: they are not
+        # counted.
         self._unjudged = self.limit
         self._lowered = False
         self._round = _Round()
@@ -127,14 +127,18 @@ class ConcurrencyPace:
         return self._decisions.drain()
 
     def _started_under_another_limit(self, successes: int, errors: int) -> bool:
-        """What was in flight when the limit changed is left out. If a flush is so large that most
-        of it is newer, its latency counts after a rise, but never after a cut or a probe."""
+        """Whether to leave these out because they were in flight when the limit changed.
+
+        If a flush is so large that most of it is newer, its latency counts after a rise, but never
+        after a cut or a probe."""
         unjudged = self._unjudged
         self._unjudged = max(0, unjudged - successes - errors)
         return unjudged > 0 and (self._lowered or successes < 2 * unjudged)
 
     def _after_errors(self, throttles: int, failures: int) -> tuple[float, str]:
-        """Every throttle counts; failures count only above the noise, and never a single one."""
+        """Returns the limit after errors and why.
+
+        Every throttle counts; failures count only above the noise, and never a single one."""
         current = self._round
         if throttles:
             count, reason = current.throttles, "were throttled"
@@ -152,7 +156,7 @@ class ConcurrencyPace:
         return self._round.failures <= max(1.0, tolerated)
 
     def _after_round(self) -> tuple[float, str]:
-        """The limit that latency suggests, once the round is full."""
+        """Returns the limit that latency suggests, once the round is full."""
         current = self._round
         least = _LEAST_ROUND if self._limit_before_probe is None else _PROBE_ROUND
         if current.successes < max(self.limit, least):
@@ -179,8 +183,8 @@ class ConcurrencyPace:
         )
 
     def _grown(self, mean_seconds: float) -> float:
-        """A higher limit, up to where the engine itself could not start items fast enough: a
-        no-op item stays at the start, whatever its microseconds suggest."""
+        """Returns a higher limit, up to where the engine itself could not start items fast enough:
+        a no-op item stays at the start, whatever its microseconds suggest."""
         useful = max(self._limit, math.ceil(mean_seconds / _LEAST_ITEM_SECONDS))
         if self._tripped_at is None:
             return min(useful, self._limit * 2)
@@ -189,8 +193,10 @@ class ConcurrencyPace:
         return min(useful, self._limit + self._bounds.smoothing * self._queue())
 
     def _queue(self) -> float:
-        """Items that may queue at the provider without counting as congestion. Small enough that
-        the limit settles below twice the capacity, which the probe relies on."""
+        """Returns how many items may queue at the provider without counting as congestion.
+
+        It is small enough that the limit settles below twice the capacity, which the probe relies
+        on."""
         return math.sqrt(self._limit) / 2
 
     def _congested(self, gradient: float) -> float:
@@ -218,7 +224,7 @@ class ConcurrencyPace:
         self._limit = max(float(self._bounds.minimum), min(float(self._bounds.maximum), limit))
         smaller, larger = sorted((before, self._limit))
         if larger > 1.1 * smaller:
-            # A probe also waits for the long tail of items that started while contended.
+            # A probe also waits for the long tail of items that started under contention.
             self._unjudged = int(larger) * (1 if self._limit_before_probe is None else 2)
             self._lowered = limit < before
         if self._limit_before_probe is None:

@@ -1,4 +1,4 @@
-"""Pure: measurements → the next ingest batch, claim, lease and retry spacing.
+"""Pure: computes the next ingest batch, claim, lease and retry spacing from measurements.
 
 No controller reads a clock, a setting or the machine: everything is passed in, so that a sequence
 of observations can be replayed. The controller of concurrency is in `concurrency.py`. Dwell is
@@ -108,19 +108,18 @@ class IngestBounds:
     )
 
 
-_CALM = 0.8  # grow only below this share of the target: between it and the target, hold
+_CALM = 0.8  # grow only below this share of the target; hold between it and the target
 _FEW, _MANY = 4, 20  # batches of one size that show a slow median, and a slow p95
 
 
 class IngestPace:
     """How many rows the next ingest batch should have.
 
-    Doubles from the minimum until batches are slow for the first time, then grows by a 64th of
-    the maximum. Slow or failed batches halve it.
+    The size doubles from the minimum until batches are slow for the first time, then grows by a
+    64th of the maximum. Slow or failed batches halve it.
 
-    Where even the smallest batches miss the target (a slow disk, a distant database), smaller
-    ones would only be slower: the targets are stretched to twice that fixed cost.
-    """
+    If even the smallest batches miss the target (a slow disk, a distant database), smaller ones
+    would only be slower: the targets are stretched to twice that fixed cost."""
 
     def __init__(self, bounds: IngestBounds) -> None:
         self._bounds = bounds
@@ -134,7 +133,8 @@ class IngestPace:
 
     @property
     def rows(self) -> int:
-        """The next batch's rows; bytes win over INGEST_MIN_ROWS, because memory is finite."""
+        """The next batch's rows; bytes take precedence over INGEST_MIN_ROWS, because memory is
+        finite."""
         return max(1, min(self._rows, self._rows_by_bytes()))
 
     def observe(self, rows: int, size_bytes: int, seconds: float) -> None:
@@ -237,8 +237,8 @@ class ClaimBounds:
         unit="ms",
         aliased=True,
     )
-    warmup_items: int = 64  # before anything is measured
-    pressure_threshold: float = 0.8  # of memory; above it, claims shrink
+    warmup_items: int = 64  # until this many items are measured
+    pressure_threshold: float = 0.8  # share of memory in use above which claims shrink
 
 
 _LEAST_ITEM_SECONDS = 1e-5  # no item costs the engine less; also keeps the division defined
@@ -248,11 +248,10 @@ _LOST_ITEMS = 2.0
 
 
 class ClaimPace:
-    """How many items to claim, and for how long the worker may be silent meanwhile.
+    """How many items to claim, and for how long the worker may be silent while it runs them.
 
-    claim = target time ÷ mean item time × concurrency × safety, within its bounds, then less
-    under pressure and while errors spike. Times of failed tries count too: they hold a place.
-    """
+    claim = target time ÷ mean item time × concurrency × safety, within its bounds, then less under
+    pressure and while errors spike. Times of failed tries count too: they hold a place."""
 
     def __init__(self, bounds: ClaimBounds) -> None:
         self._bounds = bounds
@@ -268,9 +267,10 @@ class ClaimPace:
             self._mean.observe(sum(seconds) / len(seconds), len(seconds))
 
     def size(self, concurrency: int, pressure: float = 0.0, spacing: float = 1.0) -> int:
-        """Items for the next claim. `pressure` is the share of the machine's memory that is in
-        use, `spacing` comes from `RetrySpacing.multiplier`. Changes under 10 % are not made,
-        except to reach a bound."""
+        """Returns the items for the next claim.
+
+        `pressure` is the share of the machine's memory that is in use, `spacing` comes from
+        `RetrySpacing.multiplier`. Changes under 10 % are not made, except to reach a bound."""
         shrink = self._pressure_shrink(pressure) / max(1.0, spacing)
         size = self._clamp(self._clamp(self._ideal(concurrency)) * shrink)
         at_bound = size in (self._bounds.min_items, self._bounds.max_items)
@@ -280,8 +280,8 @@ class ClaimPace:
         return self._size
 
     def lost_after_seconds(self) -> float:
-        """After how long without a sign of life the worker counts as lost: an item may hold it up
-        for twice the p95."""
+        """Returns after how long without a sign of life the worker counts as lost: an item may hold
+        it up for twice the p95."""
         bounds = self._bounds
         wanted = _LOST_ITEMS * self._latency.p95 if self._mean.count else 0.0
         return min(bounds.lock_cap_seconds, max(bounds.lock_floor_seconds, wanted))
@@ -317,7 +317,8 @@ class ClaimPace:
 
 @dataclass(frozen=True, slots=True)
 class SpacingBounds:
-    """Above `spike_share` of failing tries, delays grow up to `max_multiplier` times."""
+    """How much delays grow, up to `max_multiplier` times, when more than `spike_share` of the tries
+    fail."""
 
     spike_share: float = 0.2
     max_multiplier: float = 8.0
@@ -357,7 +358,7 @@ class RetrySpacing:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person reads them: 480 ms, 1.2 s."""
+    """Formats seconds as a person reads them: 480 ms, 1.2 s."""
     if seconds >= 1.0:
         return f"{seconds:,.1f} s"
     return f"{seconds * 1000:.3g} ms"

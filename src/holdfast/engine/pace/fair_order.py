@@ -1,4 +1,4 @@
-"""Pure: whose turn it is among jobs. Used by claims, by places and by walks."""
+"""Pure: decides whose turn it is among jobs. Used by claims, by places and by walks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from holdfast.engine.pace.lanes import LaneTurns
 from holdfast.model import Lane
 
-#: So many jobs and owners are remembered; those that were served longest ago are forgotten.
+#: How many jobs and owners are remembered; those that were served longest ago are forgotten.
 _REMEMBERED = 100_000
 
 
@@ -29,8 +29,8 @@ W = TypeVar("W", bound=Waiting)
 
 
 class FairOrder:
-    """Lanes by weight; within a lane the owner, and of one owner the job, that was served least
-    recently."""
+    """Chooses lanes by weight; within a lane the owner, and of one owner the job, that was served
+    least recently."""
 
     def __init__(self) -> None:
         self._lanes = LaneTurns()
@@ -38,7 +38,7 @@ class FairOrder:
         self._served: dict[int | str, int] = {}  # job or owner -> the number of its last turn
 
     def choose(self, waiting: Sequence[W]) -> W:
-        """Returns the one that is next, of at least one, and counts the turn as its own."""
+        """Returns the next of at least one, and counts the turn as its own."""
         chosen = waiting[0]
         lanes = self._lanes.choose({one.lane for one in waiting})
         if len(waiting) > 1:
@@ -54,7 +54,7 @@ class FairOrder:
     def _note(self, chosen: Waiting) -> None:
         self._turns += 1
         for name in (chosen.owner_id, chosen.job_id):
-            self._served.pop(name, None)  # the latest stands last
+            self._served.pop(name, None)  # the latest is last
             self._served[name] = self._turns
         while len(self._served) > _REMEMBERED:
             del self._served[next(iter(self._served))]

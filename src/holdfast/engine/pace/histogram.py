@@ -76,7 +76,7 @@ class LatencyHistogram:
         return self.quantile(0.95)
 
     def quantile(self, fraction: float) -> float:
-        """The latency that `fraction` of the recent observations did not exceed; 0 without any."""
+        """Returns the latency that `fraction` of the recent observations did not exceed, or 0."""
         wanted = fraction * (self._older_count + self._fresh_count)
         if wanted <= 0.0:
             return 0.0
@@ -93,7 +93,7 @@ class LatencyHistogram:
         return _within(highest, 1.0)  # halved counts may add up to slightly less than their sum
 
     def forget(self) -> None:
-        """Starts the percentiles over."""
+        """Starts the percentiles again."""
         self._fresh = [0] * len(self._fresh)
         self._fresh_count = 0
         self._older = [0.0] * len(self._older)
@@ -107,7 +107,7 @@ class LatencyHistogram:
 
 
 def _within(position: int, share: float) -> float:
-    """Between a bucket's bounds, as if its observations lay evenly in it."""
+    """Returns a value between a bucket's bounds, as if its observations were evenly distributed."""
     if position >= len(_BOUNDS):
         return _BOUNDS[-1]
     lower = _BOUNDS[position - 1] if position else 0.0

@@ -1,4 +1,6 @@
-"""Pure: whose turn it is among lanes. Urgent work goes first, and none is left out for ever."""
+"""Pure: decides whose turn it is among lanes.
+
+Urgent work goes first, and no lane waits for ever."""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Collection
 
 from holdfast.model import Lane
 
-#: What each lane gets of the turns while all of them wait. Lanes of equal weight share.
+#: What share of the turns each lane gets while all of them wait. Lanes of equal weight share.
 WEIGHTS = {Lane.SENTINEL: 8, Lane.UPLOAD: 4, Lane.EVENT: 4, Lane.BACKFILL: 1}
 #: The lanes by weight, the most urgent first.
 CLASSES = tuple(
@@ -16,21 +18,21 @@ CLASSES = tuple(
 
 
 def class_of(lane: Lane) -> frozenset[Lane]:
-    """The lanes that share their turns with this one."""
+    """Returns the lanes that share their turns with this one."""
     return next(lanes for lanes in CLASSES if lane in lanes)
 
 
 class LaneTurns:
     """Weighted turns: each turn costs a class 1 ÷ weight, and the class that has spent least is
-    next, of equal ones the more urgent. A class that had nothing to do saves nothing up, and pays
-    nothing for turns that nobody else wanted: what comes after a pause starts with the others."""
+    next, or of equal ones the more urgent. A class that had nothing to do saves nothing up, and
+    pays nothing for turns that no other class wanted: after a pause it starts with the others."""
 
     def __init__(self) -> None:
         self._spent = [0.0] * len(CLASSES)
         self._waiting: set[int] = set()
 
     def choose(self, waiting: Collection[Lane]) -> frozenset[Lane]:
-        """The lanes that the next turn is for, of those that wait (at least one)."""
+        """Returns the lanes that the next turn is for, of those that wait (at least one)."""
         present = {rank for rank, lanes in enumerate(CLASSES) if lanes & set(waiting)}
         stayed = present & self._waiting
         level = min((self._spent[rank] for rank in stayed), default=0.0)

@@ -23,7 +23,7 @@ from holdfast.store import DecisionRow
 
 
 def decision_rows(decisions: Iterable[Decision]) -> list[DecisionRow]:
-    """Decisions as they are recorded with a job."""
+    """Converts decisions to the rows that are recorded with a job."""
     return [
         DecisionRow(decision.what, decision.was, decision.now, decision.why)
         for decision in decisions
@@ -38,7 +38,8 @@ def log_decisions(log: Any, decisions: Iterable[DecisionRow]) -> None:
 def concurrency_of(
     pipeline: Pipeline, bounds: ConcurrencyBounds, threads: int
 ) -> ConcurrencyBounds:
-    """Not more plain `def` items at once than threads: an item must not time out in a queue."""
+    """Returns the pipeline's bounds; no more plain `def` items than threads: an item must not time
+    out in a queue."""
     maximum = pipeline.max_concurrency or bounds.maximum
     if pipeline.threaded:
         maximum = min(maximum, threads)
@@ -106,7 +107,9 @@ class PipelinePace:
         return [row for controller in controllers for row in decision_rows(controller.decisions())]
 
     def _observe_concurrency(self, outcomes: Sequence[Outcome], tried: Sequence[Outcome]) -> None:
-        """A closed or full gate counts as a throttle: more at once would only wait more."""
+        """Passes a flush to the controller.
+
+        A closed or full gate counts as a throttle: more items at once would only wait more."""
         good = [o.seconds for o in tried if o.error_code is None]
         throttles = len(outcomes) - len(tried)
         timeouts = failures = 0

@@ -1,4 +1,4 @@
-"""Pure: error class and attempts → try again after a delay, or give up."""
+"""Pure: decides from error class and attempts whether to try again after a delay, or give up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.settings import setting
 _SOON = Backoff(1.0, 60.0)
 _LATER = Backoff(60.0, 3600.0)
 _THROTTLE = Backoff(5.0, 600.0)
-_NOT_FOUND = Backoff(5.0, 60.0, 0.5)  # looking again at once would find the same
+_NOT_FOUND = Backoff(5.0, 60.0, 0.5)  # another look at once would find the same
 _MOST_DOUBLINGS = 30  # every cap is reached long before; keeps 2**n small
 
 
@@ -43,7 +43,9 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`charged`: the try counts against the item's limit. `delay` is 0 if it is not retried."""
+    """What to do after a try.
+
+    `charged`: the try counts against the item's limit. `delay` is 0 if it is not retried."""
 
     retry: bool
     delay: float
@@ -52,7 +54,7 @@ class Verdict:
 
 
 def policy_of(pipeline: Pipeline, policy: RetryPolicy) -> RetryPolicy:
-    """The settings' policy, with what the pipeline sets itself."""
+    """Returns the settings' policy with what the pipeline sets itself."""
     base, own = policy.base_seconds, pipeline.backoff
     delays = {
         kind: replace(backoff, base=backoff.base * base, cap=backoff.cap * base)
@@ -119,8 +121,9 @@ def decide_not_found(
 
 
 def source_delay(failures: int, base: float, retry_after: float | None, rng: Random) -> float:
-    """How long discovery waits after the source failed `failures` times before. Half of the
-    backoff is random, so that streams which failed together do not return together."""
+    """Returns how long discovery waits after the source failed `failures` times before.
+
+    Half of the backoff is random, so that streams which failed together do not return together."""
     ceiling = _ceiling(base, 60.0 * base, failures, 1.0)
     return max(0.0, retry_after or 0.0) + ceiling * rng.uniform(0.5, 1.0)
 
@@ -133,8 +136,10 @@ def _ceiling(base: float, cap: float, doublings: int, spacing: float) -> float:
 def _delay(
     backoff: Backoff, doublings: int, spacing: float, retry_after: float | None, rng: Random
 ) -> float:
-    """The random part is added to Retry-After, because items that were all given the same second
-    would otherwise come back in exactly that second."""
+    """Returns the delay.
+
+    The random part is added to Retry-After, because items that were all given the same second would
+    otherwise return in exactly that second."""
     ceiling = _ceiling(backoff.base, backoff.cap, doublings, spacing)
     random_share = rng.uniform(1.0 - backoff.jitter, 1.0)
     return max(0.0, retry_after or 0.0) + ceiling * random_share

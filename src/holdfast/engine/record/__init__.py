@@ -1,1 +1,1 @@
-"""The way of a record, from its source to its outcome."""
+"""The path of a record, from its source to its outcome."""

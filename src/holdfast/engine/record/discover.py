@@ -1,7 +1,7 @@
 """Discovery: a source's pages become rows, cursor and rows together, within the caps.
 
-Read it top to bottom: `Discovery` leases a stream of a job and walks it, `walk_stream` does the
-walking. `pages.py` turns the pipeline's pages into rows, `file_pages.py` the rows of a file.
+Read it top to bottom: `Discovery` leases a stream of a job and reads it with `walk_stream`.
+`pages.py` turns the pipeline's pages into rows, `file_pages.py` the rows of a file.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from holdfast.store.ingest import Ingested
 
 
 class WalkEnd(StrEnum):
-    """Why a walk along a stream ended."""
+    """Why reading a stream ended."""
 
     COMPLETE = "complete"
     CAPPED = "capped"
-    TIME = "time"  # its time is over; the stream continues later
-    WAITING = "waiting"  # for new records, a gate, a throttling source, or after an error
+    TIME = "time"  # its time is up; the stream continues later
+    WAITING = "waiting"  # for new records, a gate or a throttling source, or after an error
     FAILED = "failed"
     LOST = "lost"  # another worker has the lease, or the job accepts no more items
 
@@ -74,8 +74,8 @@ class DiscoverLimits:
     max_input_bytes: int
     max_failures: int
     retry_base_seconds: float
-    ingest: IngestBounds  # of the pages of files
-    page_seconds: float = 300.0  # for a source to return one page
+    ingest: IngestBounds  # bounds for the pages of files
+    page_seconds: float = 300.0  # time for a source to return one page
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,9 @@ class WalkParts:
 
 @dataclass(frozen=True, slots=True)
 class LeasedStream:
-    """A stream, and who walks it for which job. `pace` sizes the pages where that is up to us."""
+    """A stream, and which worker reads it for which job.
+
+    `pace` sizes the pages if that is up to us."""
 
     lease: StreamLease
     pipeline: Pipeline
@@ -107,14 +109,16 @@ class LeasedStream:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What leaves the process for work of one job."""
+    """HTTP client and gates: how work of one job reaches out of the process."""
 
     http: Http
     gates: OpenGate
 
 
 class Sources(Protocol):
-    """What streams read. `wait_seconds`: for how long they have to wait before they bring more."""
+    """The sources that streams read.
+
+    `wait_seconds`: how long they have to wait before they bring more."""
 
     def pages(self, stream: LeasedStream) -> AsyncGenerator[Yielded]: ...
 
@@ -155,7 +159,7 @@ class WorkerSources:
 
 
 class Discovery:
-    """The walks of one worker, or of `holdfast run` along its own file."""
+    """Reads streams for one worker, or for `holdfast run` with its own file."""
 
     def __init__(
         self, parts: WalkParts, sources: Sources, worker: str, slice_seconds: float
@@ -166,7 +170,7 @@ class Discovery:
         self._slice_seconds = slice_seconds
 
     async def lease(self, pipeline: Pipeline, job: Job) -> LeasedStream | None:
-        """A stream of the job that is free, if any."""
+        """Leases a stream of the job that is free, if there is one."""
         lease = await self._parts.store.ingest.lease_stream(job.id, self._worker)
         if lease is None:
             return None
@@ -179,7 +183,7 @@ class Discovery:
         stopped: Callable[[], bool],
         place_is_wanted: Callable[[], Awaitable[bool]],
     ) -> WalkEnd:
-        """Walks a stream until it ends or has to wait; if its place is wanted, for a slice."""
+        """Reads a stream until it ends or has to wait; if its place is wanted, for a slice."""
         lease, pipeline, job = stream.lease, stream.pipeline, stream.job
         release = self._parts.store.ingest.release_stream
         if stopped():
@@ -209,7 +213,7 @@ class Discovery:
                 return False
             now = clock.monotonic()
             if deadline is None:
-                # Who took long to come to its place in a large file has as long for its pages.
+                # If it took long to reach its place in a large file, it has as long for its pages.
                 deadline = now + max(self._slice_seconds, now - started)
             if now >= deadline:
                 if await place_is_wanted() or await self._sources.wait_seconds() is not None:
@@ -234,7 +238,7 @@ async def walk_stream(
     try:
         end = await _Walk(parts, stream, may_continue).run(pages)
     finally:
-        with suppress(Exception):  # what a source says at its close changes nothing
+        with suppress(Exception):  # a source's error at its close changes nothing
             await pages.aclose()
     if end in _ENDS.values():
         planner = planner_at_end(stream.pipeline, stream.job)
@@ -243,7 +247,7 @@ async def walk_stream(
 
 
 class _Walk:
-    """One walk along one leased stream: fetches the next page while this one is written."""
+    """One walk along one leased stream: it fetches the next page while this one is written."""
 
     def __init__(
         self, parts: WalkParts, stream: LeasedStream, may_continue: Callable[[], Awaitable[bool]]
@@ -375,8 +379,10 @@ class _Walk:
         return WalkEnd.WAITING
 
     async def _after_error(self, error: Exception) -> WalkEnd:
-        """An error is never an end: the stream is tried again from its cursor, unless waiting
-        cannot help. A stream that follows its source, or of a standing job, never gives up."""
+        """Decides what follows an error.
+
+        It is never an end: the stream is tried again from its cursor, unless waiting cannot help. A
+        stream that follows its source, or of a standing job, never gives up."""
         problem = _problem(error)
         retry = self._retry_class(problem)
         throttled = retry is RetryClass.THROTTLE
@@ -401,7 +407,7 @@ class _Walk:
         if isinstance(problem, DiscoveryError | InputError):
             return RetryClass.NEVER
         if isinstance(problem, DatabaseGone | FilesGone):
-            return RetryClass.THROTTLE  # of ours: the source did not fail
+            return RetryClass.THROTTLE  # our gate: the source did not fail
         if not isinstance(problem, ItemError):
             return RetryClass.SOON
         return error_code(problem.code, dict(self._stream.pipeline.error_codes)).retry
@@ -409,8 +415,8 @@ class _Walk:
     async def _release(
         self, delay: float = 0.0, error: str | None = None, waiting_for: str | None = None
     ) -> None:
-        """Waits for the database: a lease that is not given back keeps the stream from everybody
-        until it expires."""
+        """Releases the stream; waits for the database, because a lease that is not given back keeps
+        the stream from all others until the worker ends."""
         release = partial(self._ingest.release_stream, self._lease, delay, error, waiting_for)
         await patiently(release, self._log, self._parts.rng)
 
@@ -423,7 +429,7 @@ class _Walk:
 
 
 def _problem(error: Exception) -> Exception:
-    """What a pipeline's `discover` raised, as the error that decides what happens next."""
+    """Converts what a pipeline's `discover` raised to the error that decides what happens next."""
     match error:
         case Retry():
             after = None if error.after is None else max(0.0, float(error.after))

@@ -1,4 +1,5 @@
-"""One item to one Outcome: runs the pipeline's function and maps what it returned or raised."""
+"""Turns one item into one Outcome: runs the pipeline's function and maps what it returned or
+raised."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ class ExecuteParts:
 
 
 class Execute:
-    """Runs the items of one job. Cheap: its overhead for a no-op item is a few microseconds."""
+    """Runs the items of one job. Its overhead for a no-op item is a few microseconds."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Execute:
         self._columns = frozenset(pipeline.columns)
         self.named = RowNames(None if job.standing else job.reading.column_names, pipeline.inputs)
         self._is_named = bool(self.named)
-        # To a standing job too, rows of files are added.
+        # Rows of files are added to a standing job too.
         self._has_rows = job.standing or job.reading.table is not None
         self._codes = dict(pipeline.error_codes)
         self._process: Callable[[Any, Context], Any] = pipeline.process
@@ -137,7 +138,7 @@ class Execute:
         except asyncio.CancelledError:
             raise
         except BaseException as caught:
-            # Including sys.exit and the like: an item must not end its worker.
+            # This includes sys.exit and the like: an item must not end its worker.
             error = caught
         seconds = self._clock.monotonic() - started
         outcome = self._failed(Item(*row), error)
@@ -145,7 +146,8 @@ class Execute:
         return outcome._replace(seconds=seconds, normalized=normalized, effects=effects)
 
     async def in_time(self, row: Values) -> Outcome:
-        """For a dry run; places watch the time of all their items together."""
+        """Runs an item of a dry run within its timeout; places watch the time of all their items
+        together."""
         try:
             async with asyncio.timeout(self.timeout):
                 return await self(row)
@@ -153,18 +155,18 @@ class Execute:
             return self.timed_out(row)
 
     def cancelled(self, row: Values) -> Outcome:
-        """The outcome of an item that raised CancelledError by itself."""
+        """Returns the outcome of an item that raised CancelledError by itself."""
         return self._failed(Item(*row), ItemError("UNKNOWN_ERROR", "CancelledError"))
 
     def timed_out(self, row: Values) -> Outcome:
-        """The outcome of an item that was cancelled after its timeout."""
+        """Returns the outcome of an item that was cancelled after its timeout."""
         if self.pipeline.threaded:
             self._threads.stuck()
         error = ItemError("TIMEOUT", f"took longer than {self.timeout:g} s")
         return self._failed(Item(*row), error)._replace(seconds=self.timeout)
 
     def save_failed(self, outcome: Outcome, error: Exception) -> Outcome:
-        """The outcome of an item whose domain rows could not be written."""
+        """Returns the outcome of an item whose domain rows could not be written."""
         missed = outcome.status is ItemStatus.NOT_FOUND
         item = Item(
             outcome.seq,
@@ -194,7 +196,7 @@ class Execute:
         return text
 
     def _encoded(self, value: Any) -> Any:
-        """The result as JSON text, or the outcome that the pipeline returned instead."""
+        """Returns the result as JSON text, or the outcome that the pipeline returned instead."""
         if type(value) is not dict:
             if isinstance(value, _RETURNED):
                 return value
@@ -231,7 +233,7 @@ class Execute:
         try:
             return self._judged(item, error)
         except Exception as trouble:
-            # An exception that cannot even be printed, a code that is not a code.
+            # An exception may be impossible even to print, or its code may not be a code.
             text = f"{type(error).__name__}, and {type(trouble).__name__} while handling it"
             return self._problem(item, ItemError("UNKNOWN_ERROR", text))
 
@@ -329,7 +331,7 @@ class Execute:
         )
 
     def _waiting(self, item: Item, wait: GateWait) -> Outcome:
-        """The item gives up its place; this did not count as a try."""
+        """Returns the outcome of an item that gives up its place; this did not count as a try."""
         return Outcome(
             item.seq,
             ItemStatus.PENDING,
@@ -345,7 +347,7 @@ class Execute:
 
 
 def _unreadable(record: dict[str, Any]) -> ItemError:
-    """The error of a row that the file's reader could not make a record of."""
+    """Returns the error of a row that the file's reader could not turn into a record."""
     place = f"line {record.get(LINE):,} " if isinstance(record.get(LINE), int) else "the row "
     return ItemError("BAD_ROW", f"{place}{record[BAD_ROW]}: {record.get(EXCERPT, '')}")
 
@@ -353,7 +355,8 @@ def _unreadable(record: dict[str, Any]) -> ItemError:
 def _caught(
     process: Callable[[Any, Context], Any], record: Any, ctx: Context
 ) -> tuple[Any, BaseException | None]:
-    """A future does not accept StopIteration, and a GeneratorExit from one closes its awaiter."""
+    """Returns the result or the error: a future does not accept StopIteration, and a GeneratorExit
+    from one closes its awaiter."""
     try:
         return process(record, ctx), None
     except BaseException as error:
@@ -361,7 +364,7 @@ def _caught(
 
 
 def _seconds(requested: Any) -> float | None:
-    """A wait that a pipeline or a site requested; nonsense is ignored."""
+    """Returns a wait that a pipeline or a site requested; nonsense is ignored."""
     try:
         seconds = float(requested)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Table files as sources: their rows in pages, read in threads of their own."""
+"""Reads table files as sources: their rows in pages, in their own threads."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoredTables:
-    """Opens stored files, each as a local copy. `limits`: of reading a table, by the names of
-    TableOptions."""
+    """Opens stored files, each as a local copy.
+
+    `limits`: limits of reading a table, by the names of TableOptions."""
 
     store: Store
     files: FileAccess
@@ -78,7 +79,7 @@ async def file_pages(
     lease: StreamLease,
     pace: IngestPace,
 ) -> AsyncGenerator[Yielded]:
-    """The rows of a job's file, starting at the stream's cursor."""
+    """Yields the rows of a job's file in pages, starting at the stream's cursor."""
     cursor = lease.cursor or {"page": None, "skip": 0}
     page = cursor["page"] or {"row": 0}
     row = page["row"] + cursor["skip"]
@@ -100,7 +101,8 @@ async def file_pages(
 
 @contextmanager
 def _failures_of_files() -> Iterator[None]:
-    """A file that is gone or too large stays so; an unforeseen error may not come again."""
+    """Translates errors of files: one that is gone or too large stays so; an unforeseen error may
+    not come again."""
     try:
         yield
     except (NotThere, TooLarge) as error:
@@ -113,14 +115,15 @@ def _failures_of_files() -> Iterator[None]:
 
 
 async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Waits for the thread even if it is cancelled: a file is not closed while it is read."""
+    """Runs a function in a thread; waits for it even if cancelled: a file is not closed while it is
+    read."""
     step = asyncio.ensure_future(take_in(function, *args, **kwargs))
     try:
         return await asyncio.shield(step)
     except asyncio.CancelledError:
         await asyncio.wait([step])
         if not step.cancelled():
-            step.exception()  # nobody else looks at it
+            step.exception()  # no one else looks at it
         raise
 
 

@@ -1,4 +1,4 @@
-"""What a pipeline's `discover` yields, as rows on their way in."""
+"""Converts what a pipeline's `discover` yields to rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from holdfast_client.json_depth import DEEPEST, is_too_deep
 from holdfast_client.records import content_hash
 from holdfast_client.storable import storable_key
 
-#: A page, or that there is none now.
+#: A page, or the sign that there is none now.
 Yielded = IngestPage | NothingYet
 
 
 async def discovered_pages(
     pipeline: Pipeline, lease: StreamLease, ctx: Context, max_input_bytes: int
 ) -> AsyncGenerator[Yielded]:
-    """The pages that the pipeline's `discover` yields, starting at the stream's cursor."""
+    """Yields the pages of the pipeline's `discover`, starting at the stream's cursor."""
     source = lease.source
     if lease.fingerprint != pipeline.fingerprint(source, ctx.options):
         raise DiscoveryError(f"the query behind {source} changed since its cursor was stored")

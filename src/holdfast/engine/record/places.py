@@ -26,7 +26,7 @@ from holdfast.observe.tracing import received
 from holdfast.store.driver import Values
 from holdfast.tasks import end_tasks
 
-#: For so long a place serves the most urgent lane before it asks again; others by their weight.
+#: How long a place serves the most urgent lane before it asks again; others by their weight.
 _TURN_SECONDS = 0.005
 _TURNS = {lane: _TURN_SECONDS * weight / max(WEIGHTS.values()) for lane, weight in WEIGHTS.items()}
 _CANCELS = 10
@@ -47,9 +47,9 @@ class Places:
     def __init__(
         self, pace: PipelinePace, is_strict: bool, clock: Clock, log: Any, news: Callable[[], None]
     ) -> None:
-        """`is_strict`: never more places than the pace allows, because the pipeline's author limits
-        them. Otherwise a job of which nothing runs gets one beyond that. `news` is called when a
-        job may need another claim."""
+        """Takes as `is_strict` whether never to have more places than the pace allows, because the
+        pipeline's author limits them. Otherwise a job that runs nothing gets one beyond that.
+        `news` is called when a job may need another claim."""
         self._pace = pace
         self._is_strict = is_strict
         self._clock = clock
@@ -67,7 +67,7 @@ class Places:
         self._jobs.discard(job)
 
     def fill(self) -> None:
-        """Opens places for items that are ready, and wakes those that wait for some."""
+        """Opens places for items that are ready, and wakes places that wait for items."""
         waiting = self._waiting()
         if not waiting:
             return
@@ -76,7 +76,7 @@ class Places:
         while len(self._places) < wanted:
             place = _Place()
             self._places.add(place)
-            # In a context of its own: what a place does belongs to the job that it serves.
+            # In its own context: what a place does belongs to the job that it serves.
             place.task = asyncio.create_task(self._work(place), context=contextvars.Context())
             place.task.add_done_callback(partial(self._close, place))
         self._more.set()
@@ -88,7 +88,7 @@ class Places:
             await end_tasks(tasks)
 
     def abandon(self, job: Running) -> None:
-        """Cancels what runs of a job; its items go back uncharged."""
+        """Cancels the running items of a job; they go back uncharged."""
         for place in self._places:
             if place.job is job and place.task is not None:
                 place.task.cancel()
@@ -112,14 +112,14 @@ class Places:
         return [job for job in self._jobs if job.may_start]
 
     def _most(self, waiting: list[Running]) -> int:
-        """How many places there may be."""
+        """Returns how many places there may be."""
         limit = self._pace.concurrency
         if self._is_strict or all(job.running for job in waiting):
             return limit
         return limit + 1
 
     def _next(self) -> Running | None:
-        """The job to serve: first one of which nothing runs."""
+        """Returns the job to serve: first one that runs nothing."""
         waiting = self._waiting()
         if not waiting:
             return None
@@ -188,7 +188,8 @@ class Places:
         return job.execute.cancelled(row)
 
     def _give_up(self, place: _Place) -> None:
-        """An item that ignores cancellation keeps its coroutine, but not its place."""
+        """Replaces a place whose item ignores cancellation; the item keeps its coroutine, but not
+        its place."""
         assert place.item is not None and place.job is not None
         (held, row), job = place.item, place.job
         place.given_up = True
@@ -211,7 +212,8 @@ class Places:
 
 
 async def _swallow_cancellation() -> None:
-    """What was meant for an item that has ended must not reach the next one."""
+    """Swallows a cancellation that was meant for an item that has ended: it must not reach the next
+    one."""
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
     task = asyncio.current_task()

@@ -1,7 +1,7 @@
-"""Running: the items of one job that a worker holds, from the claim to the settlement.
+"""Manages the items of one job that a worker holds, from the claim to the settlement.
 
 Read it top to bottom: `claim` makes items ready, `Places` runs them, `hand_in` passes their
-outcomes to the settler, `finish` lets what runs end, settles it and gives the rest back.
+outcomes to the settler, `finish` lets running items end, settles them and gives the rest back.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from holdfast.tasks import end_tasks
 
 _BACKLOG_FLUSHES = 4
 _LOOK_SECONDS = (0.01, 0.5)
-#: A claim of a standing job that got less than this part of its size took all there is.
+#: A claim of a standing job that got less than this part of its size took all there was.
 _FAR_FROM_FULL = 2
 
 
 class Look:
-    """When to look for work without being told: 10 ms after a look that found some, then half as
+    """When to look for work without a notice: 10 ms after a look that found some, then half as
     often each time, down to twice a second."""
 
     def __init__(self, clock: Clock) -> None:
@@ -87,16 +87,16 @@ class Running:
         self.expects_more = True  # a claim would probably find something
         self.idle_since = parts.clock.monotonic()
         self.look = Look(parts.clock)
-        self.low = pace.claim_size // 2  # with more ready than that there is no room for a claim
+        self.low = pace.claim_size // 2  # with more items ready, there is no room for a claim
         self._backlog = _BACKLOG_FLUSHES * max(parts.flush.items, pace.claim_size)
         self._claiming: asyncio.Task[None] | None = None
         self._claimed_any = False
-        self._heard = False  # of new items, since the last claim began
+        self._heard = False  # whether new items were announced since the last claim began
         self.alone: deque[tuple[HeldLease, Sequence[Values]]] = deque()
         self._solo: HeldLease | None = None
         self._wait_seconds = 0.0
         self._waiting_for: str | None = None
-        self._all_ended = asyncio.Event()  # what ran when it was stopped
+        self._all_ended = asyncio.Event()  # set when what ran at the stop has ended
         self._failure: BaseException | None = None
         settling = SettleParts(parts.store, parts.worker, parts.flush, parts.clock, parts.rng)
         self._settler = Settler(settling, execute, pace, log)
@@ -116,7 +116,7 @@ class Running:
 
     @property
     def next_look(self) -> float:
-        """When to look without being told: items come to a standing job at any time."""
+        """When to look without a notice: items come to a standing job at any time."""
         if self.execute.job.standing and self.has_room:
             return self.look.due_at
         return math.inf
@@ -128,7 +128,7 @@ class Running:
         return self._clock.monotonic() >= self.next_look
 
     def hear(self) -> None:
-        """New items came."""
+        """Notes that new items came."""
         self.expects_more = self._heard = True
 
     def ready_bytes(self) -> int:
@@ -164,8 +164,10 @@ class Running:
             self._hold(claims)
 
     def _may_be_more(self, claims: Sequence[Claimed], size: int, max_bytes: int) -> bool:
-        """Whether another claim would probably find something now. To a standing job items come
-        one by one: a claim that was far from full took all there were."""
+        """Whether another claim would probably find something now.
+
+        Items come to a standing job one by one: a claim that was far from full took all there
+        were."""
         if not self.execute.job.standing:
             return bool(claims)
         if self._store.leases.owes_look(self.job_id):
@@ -194,7 +196,9 @@ class Running:
         self._parts.news()
 
     def _note_failure(self, what: str, task: asyncio.Task[None]) -> None:
-        """A lost database ends this; an error that waiting cannot fix ends the worker."""
+        """Notes a failed task.
+
+        A lost database ends this job's work; an error that waiting cannot fix ends the worker."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self.stop(f"{what} failed: {error}")
@@ -220,7 +224,7 @@ class Running:
             self._stop_at_gate(outcome)
 
     def _stop_at_gate(self, outcome: Outcome) -> None:
-        """A gate that every item of the pipeline passes is closed: what has not started goes back
+        """Stops at a closed gate that every item of the pipeline passes: unstarted items go back
         until it opens. Another host's gate holds back only the items that need it."""
         reason = outcome.error_message or ""
         declared = self.execute.pipeline.gates
@@ -229,11 +233,11 @@ class Running:
             self._waiting_for = outcome.error_message
             self.stop("gate closed")
 
-    # Running alone: an item whose worker died runs while nothing else does, so that its next death
-    # is certainly its own.
+    # Running alone: an item whose worker died runs while nothing else does, so that it certainly
+    # causes the next death if there is one.
 
     def is_quiet(self) -> bool:
-        """Whether nothing is held but what must run alone."""
+        """Whether nothing is held except items that must run alone."""
         held = [each for each, _ in self.alone]
         return (
             self._claiming is None
@@ -250,7 +254,7 @@ class Running:
 
     @property
     def is_alone(self) -> bool:
-        """Whether what must run alone is running, or is not settled yet."""
+        """Whether an item that must run alone is running, or is not settled yet."""
         if self._solo is not None and not self._settler.holds(self._solo):
             self._solo = None
         return self._solo is not None
@@ -262,7 +266,7 @@ class Running:
         return self._claiming is None and not self.ready and not self._settler.holds_more_than([])
 
     def stop(self, why: str) -> None:
-        """No further item starts."""
+        """Stops the job's work: no further item starts."""
         if not self.stopping:
             self.stopping = why
         self._parts.news()
@@ -299,7 +303,9 @@ class Running:
         return self._settler.tokens()
 
     def drop_lost(self, before: Set[str], tokens: Set[str]) -> None:
-        """What is not in the worker's name any more is another's. The rest goes back, too: the
-        database may be an older one, whose job is another."""
+        """Drops what is no longer in the worker's name: another worker has it.
+
+        The rest goes back, too: the database may be an older one, in which the number is another
+        job's."""
         if self._settler.drop_lost(before, tokens):
             self.stop("leases lost")

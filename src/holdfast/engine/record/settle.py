@@ -1,4 +1,4 @@
-"""Settling, while items run: outcomes are written in batches, under the leases they belong to."""
+"""Settles while items run: outcomes are written in batches, under the leases they belong to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BACKLOG_BYTES = 4 * _FLUSH_BYTES
 
 @dataclass(frozen=True, slots=True)
 class FlushLimits:
-    """Outcomes are written when so many are ready, or when one has waited so long."""
+    """Outcomes are written when this many are ready, or when one has waited this long."""
 
     items: int = 1000
     seconds: float = setting(
@@ -52,11 +52,11 @@ class HeldLease:
     open: int
     outcomes: list[Outcome] = field(default_factory=list)
     lost: bool = False
-    inputs: dict[int, str] = field(default_factory=dict)  # by seq, where the pipeline saves rows
+    inputs: dict[int, str] = field(default_factory=dict)  # by seq, if the pipeline saves rows
 
 
 class _Batch(NamedTuple):
-    """What is settled of one lease, and what `save` gets of it."""
+    """The part of one lease that is settled, and what `save` gets of it."""
 
     held: HeldLease
     settlement: Settlement
@@ -111,12 +111,12 @@ class Settler:
         return lease in self._held
 
     def holds_more_than(self, leases: Collection[HeldLease]) -> bool:
-        """Whether something besides these leases is held."""
+        """Whether anything besides these leases is held."""
         return any(held not in leases for held in self._held)
 
     def drop_lost(self, before: Set[str], tokens: Set[str]) -> bool:
-        """Drops leases that were held `before` and are not in the worker's name any more, except
-        those with outcomes to write: the fence decides about them. Whether there were any."""
+        """Drops leases that were held `before` and are no longer in the worker's name, except those
+        with outcomes to write: the fence decides about them. Returns whether there were any."""
         lost = [
             held for held in self._held if held.lease.token in before - tokens and not held.outcomes
         ]
@@ -132,7 +132,8 @@ class Settler:
         return len(leases)
 
     def _lose(self, held: HeldLease) -> None:
-        """Another worker has the range now: nothing of it is started or handed in any more."""
+        """Drops a lease that another worker has now: nothing of it is started or handed in any
+        more."""
         held.lost = True
         self._unsettled -= len(held.outcomes)
         self._bytes -= sum(len(outcome.result or "") for outcome in held.outcomes)
@@ -160,8 +161,9 @@ class Settler:
         self._flush.set()
 
     async def flushes(self) -> AsyncIterator[None]:
-        """Writes what was handed in, by count or by time, until closed. Yields after each write:
-        there is room for more."""
+        """Writes what was handed in, by count or by time, until closed.
+
+        Yields after each write, when there is room for more."""
         closing = False
         while not closing:
             if not self._closing:
@@ -176,7 +178,7 @@ class Settler:
                     await self._complete()
 
     def _gather(self) -> list[_Batch]:
-        """What was handed in since the last time, prepared for writing."""
+        """Returns what was handed in since the last time, prepared for writing."""
         batches = []
         for held in self._held:
             if held.outcomes or not held.open:
@@ -196,13 +198,16 @@ class Settler:
         self._flush.set()
 
     async def _patiently(self, send: Callable[[], Awaitable[T]]) -> T:
-        """Sends exactly the same until the database answers. A settlement whose commit was not
-        confirmed must not grow: its number may be taken, and it then counts as written."""
+        """Sends exactly the same settlement until the database answers.
+
+        One whose commit was not confirmed must not grow: its number may be taken, and it then
+        counts as written."""
         return await patiently(send, self._log, self._rng)
 
     async def _settle(self, batches: Sequence[_Batch]) -> bool:
-        """One transaction for all outcomes; those that come during it wait for the next. True if a
-        range was finished, and with it perhaps the job."""
+        """Writes all outcomes in one transaction; those that arrive during it wait for the next.
+
+        Returns True if a range was finished, and with it perhaps the job."""
         settlements = [batch.settlement for batch in batches]
         decisions = self._pace.decisions()
         started = self._clock.monotonic()
@@ -245,7 +250,9 @@ class Settler:
             self._held.discard(held)
 
     async def _complete(self) -> None:
-        """Ends the job if this was the last of it. If the database fails now, the sweeper does."""
+        """Ends the job if this was the last of it.
+
+        If the database fails now, the sweeper does it later."""
         planner = planner_at_end(self._execute.pipeline, self._execute.job)
         with suppress(DatabaseGone):
             state = await self._store.outcomes.complete(self._job_id, planner)
@@ -285,7 +292,8 @@ class Settler:
         return save
 
     def _take_rows(self, batch: _Batch) -> list[Settled]:
-        """Decoded again if the transaction is repeated: `save` may have changed them."""
+        """Returns the rows for `save`, decoded again if the transaction is repeated: `save` may
+        have changed them."""
         rows = batch.rows[:] or self._saved_rows(batch.held, batch.settlement.outcomes)
         batch.rows.clear()
         return rows
@@ -302,7 +310,8 @@ class Settler:
         if self._execute.pipeline.normalizes:
             normalized = None if outcome.normalized is None else orjson.loads(outcome.normalized)
         if outcome.effects is None:
-            # Decoded before the transaction. What has effects mostly needs these no more.
+            # Decoded before the transaction. Pipelines with effects mostly do not need these any
+            # more.
             row, result = row(), result and result()
         return Settled(
             outcome.seq,
@@ -323,8 +332,8 @@ class Settler:
         return named(row) if named else row
 
     async def _settle_one_by_one(self, batches: Sequence[_Batch]) -> list[Lease]:
-        """One record could not be written: each is settled on its own, so that only the bad one
-        fails."""
+        """Settles each outcome on its own after one record could not be written, so that only the
+        bad one fails."""
         lost: list[Lease] = []
         for held, settlement, _ in batches:
             early, final = settlement.outcomes[:-1], settlement.outcomes[-1:]
@@ -355,7 +364,7 @@ class Settler:
 
 
 def _is_saved(outcome: Outcome) -> bool:
-    """Whether `save` gets it: what ended, and attempts that left effects."""
+    """Whether `save` gets the outcome: it ended, or is an attempt that left effects."""
     if outcome.status is ItemStatus.PENDING:
         return outcome.effects is not None
     return outcome.error_code != "BAD_ROW"

@@ -1,4 +1,4 @@
-"""Concluding: finishes jobs whose pipeline has a `conclude`."""
+"""Finishes jobs whose pipeline has a `conclude`."""
 
 from __future__ import annotations
 

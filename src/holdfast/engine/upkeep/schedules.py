@@ -45,7 +45,7 @@ class DueSchedules:
         self._set.add(schedule.name)
 
     async def _fire(self, due: DueSchedule) -> None:
-        """Of several processes, the one that moves the schedule on also starts its job."""
+        """Starts what is due. The process that moves the schedule on also starts its job."""
         next_at = next_fire(due.cron, due.zone, due.now)
         try:
             job_id = await self._start(due, next_at)
@@ -60,7 +60,7 @@ class DueSchedules:
             self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
 
     async def _start(self, due: DueSchedule, next_at: datetime) -> int | None:
-        """The job that was started; the last, if there are several."""
+        """Returns the job that was started; the last, if there are several."""
         pipeline = self._pipelines[due.reference]
         if pipeline.plans:
             return await self._control.fire_plan(pipeline, due, next_at)

@@ -1,4 +1,4 @@
-"""Sweeping: frees, finishes and removes what nobody else does."""
+"""Frees, finishes and removes what nobody else does."""
 
 from __future__ import annotations
 

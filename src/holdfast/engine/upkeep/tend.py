@@ -1,4 +1,4 @@
-"""Tending: the background work of pipelines."""
+"""Does the background work of pipelines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tending:
                 pass
 
     async def _tend(self, pipeline: Pipeline) -> bool:
-        """One at a time: what another task is working on looks as if it were done."""
+        """Does one at a time: what another task is working on looks as if it were done."""
         if not pipeline.tends:
             return False
         async with self._one_at_a_time:

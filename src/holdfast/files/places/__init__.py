@@ -1,1 +1,1 @@
-"""Places that files arrive at: a folder, an FTP server, a bucket. Adapters watch them."""
+"""Places where files arrive: a folder, an FTP server, a bucket. Adapters watch them."""

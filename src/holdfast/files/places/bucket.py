@@ -1,4 +1,4 @@
-"""A prefix of a bucket that files arrive under."""
+"""Watches a prefix of a bucket under which files arrive."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST_REASON = 100_000
 
 
 class BucketPlace:
-    """Only what lies directly under the prefix: `done/` and `failed/` are below it."""
+    """The files directly under a prefix: `done/` and `failed/` are below it."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
@@ -65,14 +65,15 @@ class BucketPlace:
             await self._store.delete(name)
 
     async def _move(self, file: Arrived, where: str) -> str | None:
-        """Its name there; None if it was moved before, or another file has its name now."""
+        """Moves a file; returns its name there, or None if it was moved before, or another file has
+        its name now."""
         with _troubles():
             if not await self._is_as_listed(file):
                 return None
             number = 1
             while await self._store.find(key := f"{where}/{self._numbered(file, number)}"):
                 number += 1
-            # A copy, then the deletion: killed in between, both are there.
+            # A copy, then the deletion: if it is killed in between, both exist.
             await self._store.copy(file.name, key)
             if not await self._is_as_listed(file):
                 await self._store.delete(key)
@@ -101,5 +102,5 @@ def _troubles() -> Iterator[None]:
         raise PlaceTrouble(error.message) from None
     except TooLarge:
         raise
-    except UserError as error:  # it is gone, or its name is not one that we take
+    except UserError as error:  # it is gone, or its name is not one that we accept
         raise FileTrouble(error.message) from None

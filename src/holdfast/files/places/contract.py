@@ -1,4 +1,4 @@
-"""What a place that files arrive at can do, and what its implementations share."""
+"""Defines what a place where files arrive can do, and what its implementations share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.stored_files import Written
 DONE, FAILED = "done", "failed"
 #: Written next to a file that was set aside.
 REASON = ".reason.txt"
-#: Bytes of a name.
+#: Limit of a name, in bytes.
 LONGEST_IN_FOLDER, LONGEST_IN_BUCKET = 255, 200
 _LONGEST_IDENTITY = 900
 _LONGEST_NAME = 200
@@ -37,7 +37,7 @@ class Arrived:
 
     @property
     def shown(self) -> str:
-        """The name as databases and folders take it; of a long one, its beginning and suffix."""
+        """The name as databases and folders accept it; of a long one, its beginning and suffix."""
         name = self._storable
         if len(name.encode()) <= _LONGEST_NAME:
             return name
@@ -47,42 +47,43 @@ class Arrived:
 
     @property
     def _storable(self) -> str:
-        """Names of files are any bytes."""
+        """The name as text; names of files can be any bytes."""
         return self.name.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
 class PlaceTrouble(HoldfastError):
-    """The place cannot be used now, or not as it is; nothing is wrong with its files."""
+    """Raised if the place cannot be used now, or not as it is; nothing is wrong with its files."""
 
 
 class FileTrouble(PlaceTrouble):
-    """One file cannot be read or moved now, or not as it is; others can."""
+    """Raised if one file cannot be read or moved now, or not as it is; others can."""
 
 
 class Place(Protocol):
     async def arrivals(self) -> list[Arrived]:
-        """The files that lie there, without those that were moved away."""
+        """Lists the files that are there, without those that were moved away."""
 
     async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
-        """Copies it to a new local file. It must be as it was listed."""
+        """Copies a file to a new local one. It must be as it was listed."""
 
     async def accept(self, file: Arrived) -> None:
-        """Moves it to `done`; no error if that was done already."""
+        """Moves the file to `done`; no error if that was done already."""
 
     async def refuse(self, file: Arrived, reason: str) -> None:
-        """Moves it to `failed`, with the reason beside it."""
+        """Moves the file to `failed`, with the reason beside it."""
 
     async def clear(self, name: str) -> None:
         """Removes a marker; no error if there is none."""
 
 
 def is_wanted(name: str) -> bool:
-    """Not hidden files, nor what programs write while they send one."""
+    """Whether the name is of a file to take: not hidden, and not written while a program sends
+    one."""
     return not name.startswith((".", "~")) and not name.endswith((".part", ".tmp", ".filepart"))
 
 
 def numbered(name: str, number: int, longest: int = LONGEST_IN_FOLDER) -> str:
-    """prices.csv, prices-2.csv, … for names that are taken."""
+    """Returns prices.csv, prices-2.csv, … for names that are taken."""
     if number == 1:
         return name
     path = PurePosixPath(name)
@@ -90,7 +91,7 @@ def numbered(name: str, number: int, longest: int = LONGEST_IN_FOLDER) -> str:
 
 
 def with_ending(name: str, ending: str, longest: int = LONGEST_IN_FOLDER) -> str:
-    """Of a name that would be too long with it, the beginning."""
+    """Returns the name with the ending; of a name that would be too long with it, the beginning."""
     while name and len(f"{name}{ending}".encode("utf-8", "surrogateescape")) > longest:
         name = name[:-1]
     return f"{name}{ending}"

@@ -1,4 +1,4 @@
-"""A folder of this host that files arrive in."""
+"""Watches a folder of this host in which files arrive."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from holdfast.files.places.contract import (
 )
 from holdfast.stored_files import Written
 
-# Not through a link that took the file's place, nor waiting for somebody to write to a pipe.
+# Does not follow a link that took the file's place, nor wait for someone to write to a pipe.
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _OPEN_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY
 
 
 class FolderPlace:
-    """`roots` are the folders below which it must be, wherever links lead."""
+    """A folder where files arrive.
+
+    `roots` are the folders below which it must be, wherever links lead."""
 
     def __init__(self, folder: Path, roots: Sequence[Path]) -> None:
         self._folder = folder
@@ -53,7 +55,7 @@ class FolderPlace:
         await asyncio.to_thread((self._checked() / name).unlink, missing_ok=True)
 
     def _checked(self) -> Path:
-        """The folder, if it is where it may be."""
+        """Returns the folder, if it is where it may be."""
         try:
             folder = self._folder.resolve(strict=True)
         except (OSError, RuntimeError) as error:
@@ -99,8 +101,8 @@ class FolderPlace:
             if _arrived(file.name, source.stat(follow_symlinks=False)) != file:
                 return  # another file has this name now
             (folder / where).mkdir(exist_ok=True)
-            # People who may write to the folder could put a link in its place, and choose so what
-            # is written where. The descriptor is of the folder itself.
+            # People who may write to the folder could put a link in its place, and so choose where
+            # files are written. The descriptor is of the folder itself.
             target = os.open(folder / where, _OPEN_FOLDER)
             try:
                 name = _move_into(target, source, file)
@@ -115,7 +117,8 @@ class FolderPlace:
 
 
 def _move_into(folder: int, source: Path, file: Arrived) -> str | None:
-    """Its name there. None if another file has taken its place: that one stays, or is put back."""
+    """Moves the file; returns its name there, or None if another file has taken its place: that one
+    stays, or is put back."""
     number = 1
     while _is_there(folder, name := numbered(source.name, number)):
         number += 1
@@ -127,14 +130,14 @@ def _move_into(folder: int, source: Path, file: Arrived) -> str | None:
         return name if _copy_into(folder, name, source, file) else None
     if _arrived(file.name, os.stat(name, dir_fd=folder)) == file:
         return name
-    with suppress(FileExistsError):  # one that came later still has replaced it
+    with suppress(FileExistsError):  # an even later one has replaced it
         os.link(name, source, src_dir_fd=folder)
         os.unlink(name, dir_fd=folder)
     return None
 
 
 def _copy_into(folder: int, name: str, source: Path, file: Arrived) -> bool:
-    """To a folder on another device."""
+    """Copies the file to a folder on another device."""
     part = f".{secrets.token_hex(8)}.part"
     copy = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
     try:
@@ -163,7 +166,7 @@ def _is_there(folder: int, name: str) -> bool:
 
 
 def _write_into(folder: int, name: str, content: bytes) -> None:
-    """What is there already stays: it may be a link."""
+    """Writes a new file; an existing one stays, because it may be a link."""
     with suppress(FileExistsError):
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
         with os.fdopen(file, "wb") as stream:

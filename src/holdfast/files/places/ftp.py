@@ -1,4 +1,4 @@
-"""A folder of an FTP server, with or without TLS."""
+"""Watches a folder of an FTP server, with or without TLS."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ class FtpServer:
 
 
 class _CheckedTls(ftplib.FTP_TLS):
-    """The certificate is checked: ftplib does not by itself. Data connections continue the session
-    of the first connection, which many servers require."""
+    """Checks the certificate, which ftplib does not do by itself.
+
+    Data connections continue the session of the first connection, which many servers require."""
 
     def ntransfercmd(self, cmd: str, rest: int | str | None = None) -> tuple[socket.socket, int]:
         connection, size = ftplib.FTP.ntransfercmd(self, cmd, rest)
@@ -59,7 +60,9 @@ class _CheckedTls(ftplib.FTP_TLS):
 
 
 class FtpPlace:
-    """A connection for each step: servers close idle ones, and a scan takes its time."""
+    """A folder of an FTP server.
+
+    Each step uses a new connection: servers close idle ones, and a scan takes long."""
 
     def __init__(self, server: FtpServer) -> None:
         self._server = server
@@ -102,10 +105,10 @@ class FtpPlace:
 
     @contextmanager
     def _connected(self) -> Iterator[ftplib.FTP]:
-        """Nothing of the server's own texts that may repeat the password is passed on."""
+        """Connects; passes on none of the server's texts, which may repeat the password."""
         server = self._server
         ftp = _CheckedTls(context=ssl.create_default_context()) if server.tls else ftplib.FTP()
-        ftp.encoding = "latin-1"  # any bytes: names are UTF-8 only by custom
+        ftp.encoding = "latin-1"  # any bytes: UTF-8 names are only a convention
         is_ready = False
         try:
             ftp.connect(server.host, server.port, timeout=_TIMEOUT_SECONDS)
@@ -136,7 +139,7 @@ def _reason(error: Exception, text: str) -> str:
 
 
 def _advice(server: FtpServer, error: Exception) -> str:
-    """A server says only that it does not let anyone in."""
+    """Returns a hint, because a server says only that it refuses the login."""
     is_refused = isinstance(error, ftplib.error_perm) and str(error).startswith("530")
     if server.password or not is_refused:
         return ""
@@ -144,7 +147,7 @@ def _advice(server: FtpServer, error: Exception) -> str:
 
 
 def _received(text: str) -> str:
-    """What a server sent, read as UTF-8; other bytes are kept as Python keeps those of files."""
+    """Reads what a server sent as UTF-8; other bytes are kept as Python keeps those of files."""
     return text.encode("latin-1", "replace").decode("utf-8", "surrogateescape")
 
 
@@ -184,13 +187,14 @@ def _fetch(
 
 
 def _move(ftp: ftplib.FTP, file: Arrived, where: str) -> str | None:
-    """Its name there; None if it was moved before, or another file has its name now."""
+    """Moves a file; returns its name there, or None if it was moved before, or another file has its
+    name now."""
     with suppress(ftplib.error_perm):
         ftp.mkd(where)
     taken = {_received(name) for name, _ in ftp.mlsd(where, facts=["type"])}
     names = (numbered(file.name, number) for number in count(1))
     name = next(name for name in names if name not in taken)
-    if file not in _list(ftp):  # last: nothing moves a file only if it is as it was
+    if file not in _list(ftp):  # last: a file is moved only if it is as it was listed
         return None
     ftp.rename(_sent(file.name), _sent(f"{where}/{name}"))
     return name

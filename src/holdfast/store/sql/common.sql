@@ -11,15 +11,15 @@ values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_
 returning id;
 
 -- name: keep_files
--- Those that came with the request for a job.
+-- Marks drafts that came with the request as kept, with the job.
 update files
 set    draft = 0
 where  id in (@each(:ids, bigint)) and draft = 1
 returning id, name, size, sha256;
 
 -- name: hold_files
--- Those of some stored files that a job can be made of. On PostgreSQL they are held until it is made:
--- a deletion waits, and finds the job.
+-- Stored files of which a job can be created. On PostgreSQL they are locked until it is: a deletion
+-- waits, and finds the job.
 select id
 from   files
 where  id in (@each(:ids, bigint)) and draft = 0;
@@ -88,7 +88,7 @@ limit    :limit
 @skip_locked;
 
 -- name: recent_ranges
--- The same, of what came within the last seconds.
+-- The same, for ranges that came within the last seconds.
 select   @range_columns, 1 as recent
 from     ranges
 where    since >= @after(-5.0) and @claimable and @may_run
@@ -113,7 +113,7 @@ where  id = :id
 returning id;
 
 -- name: lease_ranges
--- Free ranges become a worker's.
+-- Gives free ranges to a worker.
 update ranges
 set    token = :token, worker = :worker
 where  id in (@each(:ids, bigint));
@@ -142,7 +142,7 @@ where    o.range_id = :range_id
 order by o.seq;
 
 -- name: remaining_seqs
--- As remaining_items, the numbers alone.
+-- The same as remaining_items, the numbers alone.
 select   i.seq
 from     items i
 where    i.job_id = :job_id and i.seq between :lo and :hi
@@ -150,14 +150,14 @@ where    i.job_id = :job_id and i.seq between :lo and :hi
 order by i.seq;
 
 -- name: again_seqs
--- As again_items, the numbers alone.
+-- The same as again_items, the numbers alone.
 select   seq
 from     outcomes
 where    range_id = :range_id
 order by seq;
 
 -- name: release_range
--- Unstarted items go back uncharged.
+-- Puts unstarted items back, uncharged.
 update ranges
 set    token = null, worker = null, available_at = @after(:delay),
        waiting_for = cast(:waiting_for as text)
@@ -165,7 +165,7 @@ where  id = :id and token = :token
 returning id;
 
 -- name: tokens_of_worker
--- The claims that are in a worker's name.
+-- The claims in a worker's name.
 select token
 from   ranges
 where  worker = :worker
@@ -180,7 +180,7 @@ set    token = null, worker = null
 where  worker = :worker and token in (@each(:tokens, text));
 
 -- name: give_back_claims
--- Of claims whose answers were lost: none of their items was started.
+-- Frees claims whose answers were lost: none of their items was started.
 update ranges
 set    token = null, worker = null
 where  worker = :worker and token in (@each(:tokens, text))
@@ -217,8 +217,8 @@ group by job_id
 having   count(*) > :rows;
 
 -- name: take_counters
--- All rows of a job's counters, to be folded into one. Of two processes, the second gets what the
--- first did not see.
+-- All rows of a job's counters, to be folded into one. If two processes fold, the second gets what
+-- the first did not see.
 delete from counters
 where  job_id = :job_id
 returning accepted, coalesce(done, 0) as done, coalesce(not_found, 0) as not_found,
@@ -240,8 +240,8 @@ where  job_id = :job_id
 limit  1;
 
 -- name: drop_ranges
--- Removes a cancelled job's ranges. Repeated until none is left: it waits for a process that holds a
--- range, and what that one put in its place shows only in the next statement.
+-- Removes a cancelled job's ranges. Repeated until none is left: it waits for a process that holds
+-- a range, and the range that this one put in its place is visible only to the next statement.
 delete from ranges
 where  job_id = :job_id;
 
@@ -256,8 +256,8 @@ set    token = null, worker = null, expiries = :expiries, lone_expiries = :lone_
 where  id = :id;
 
 -- name: leases_of_worker
--- What a lost worker held. What a transaction of it still locks is left for the next look: the
--- worker may be frozen within it.
+-- Frees what a lost worker held. What a transaction of it still locks is left for the next look:
+-- the worker may be frozen within it.
 select @range_columns
 from   ranges
 where  worker = :worker
@@ -265,7 +265,7 @@ limit  1000
 @skip_locked;
 
 -- name: names_of_the_gone
--- Who has ranges, streams or duties in its name and is not alive.
+-- Names that hold anything and belong to no live worker.
 select distinct holder
 from   (select worker as holder from ranges where worker is not null
         union all
@@ -286,7 +286,7 @@ where  not exists (select 1 from workers w
                    where  w.name = held.holder and w.stopped_at is null);
 
 -- name: end_transactions_of
--- SQLite has one writer, whom everybody would notice.
+-- SQLite has one writer, so every process would notice.
 select :worker;
 
 -- name: free_operations_of
@@ -333,7 +333,7 @@ where  id = :id and state = 'OPEN'
 returning job_id, seq, kind;
 
 -- name: replay_dead_letters
--- Items that are opened again by any way are set aside no longer.
+-- Items that are opened again, in whatever way, are no longer set aside.
 update dead_letters
 set    state = 'REPLAYED', acted_at = @now, actor = :actor
 where  job_id = :job_id and seq in (@each(:seqs, bigint)) and state = 'OPEN';
@@ -373,8 +373,7 @@ from   jobs j
 where  j.id in (@each(:job_ids, bigint));
 
 -- name: hold_input
--- Of two processes that start a job on the same input, the second waits here and finds the first's
--- job.
+-- If two processes start a job on the same input, the second waits here and finds the first's job.
 -- SQLite has one writer at a time, so there is nothing to hold.
 select :input;
 
@@ -394,14 +393,14 @@ from   jobs j
 where  j.id = :job_id;
 
 -- name: hold_account
--- The account of an owner, unless it is being deleted. On PostgreSQL it is held until what is added
--- for it is committed: a deletion waits, and finds that.
+-- The account of an owner, unless it is being deleted. On PostgreSQL it is locked until what is
+-- added for it is committed: a deletion waits, and finds that.
 select name
 from   users
 where  name = :owner_id and deleting = 0;
 
 -- name: hold_adapters
--- Those that take files for an owner, who need not have an account.
+-- Adapters that take files for an owner, who need not have an account.
 select id
 from   adapters
 where  owner_id = :owner_id;
@@ -442,7 +441,7 @@ where  pipeline = :pipeline and source = :source and mode = :mode
 @for_update;
 
 -- name: checkpoint_owner
--- Whose checkpoint a new job on this stream would discard; no one's if the pass was completed
+-- The owner whose checkpoint a new job on this stream would discard; none if the pass was completed
 -- or its job is cancelled for good.
 select j.id as job_id, j.owner_id
 from   streams s
@@ -466,7 +465,7 @@ where  pipeline = :pipeline and source = :source and mode = :mode
 returning id;
 
 -- name: leasable_stream
--- A stream with pages to fetch that nobody holds.
+-- A stream with pages to fetch that no worker holds.
 select   s.id
 from     streams s
          join jobs j on j.id = s.job_id
@@ -480,7 +479,7 @@ order by s.updated_at, s.id
 limit    1;
 
 -- name: lease_stream
--- Compare and set: of two workers that saw it free, one gets it.
+-- Compare and set: if two workers saw it free, one gets it.
 update streams
 set    token = :token, worker = :worker
 where  id = :id and state = 'RUNNING' and worker is null
@@ -622,33 +621,33 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
--- Again, if the answer was lost.
+-- Adds a worker; if the answer was lost and it is sent again, it is a sign of life.
 insert into workers (name, host, machine, pid, pipelines, started_at, seen_at, lost_after_seconds)
 values (:name, :host, :machine, :pid, :pipelines, @now, @now, :lost_after_seconds)
 on conflict (name) do update
 set seen_at = excluded.seen_at, stopped_at = null;
 
 -- name: see_worker
--- A sign of life. One that was taken for lost is not.
+-- Notes a sign of life; a worker that was taken for lost is alive again.
 update workers
 set    seen_at = @now, lost_after_seconds = :lost_after_seconds, stopped_at = null
 where  name = :name
 returning name;
 
 -- fragment: is_silent
--- Not seen for too long, or last seen before the database's clock was set back.
+-- Whether it was not seen for too long, or was last seen before the database's clock was set back.
 (seen_at <= @after(-1.0 * lost_after_seconds) or seen_at > @after(lost_after_seconds))
 
 -- name: silent_workers
--- Workers that count as lost, beside the one that looks.
+-- Workers that count as lost, except the one that looks.
 select   name
 from     workers
 where    stopped_at is null and name <> :observer and @is_silent
 order by name;
 
 -- name: lose_worker
--- Compare and set: of two processes that see it lost, one frees what it held. One whose process is
--- known to be gone has not been silent for long.
+-- Compare and set: if two processes see it lost, one frees what it held. A worker whose process is
+-- known to be gone need not have been silent for long.
 update workers
 set    stopped_at = @now
 where  name = :name and stopped_at is null and (:gone = 1 or @is_silent)
@@ -672,7 +671,7 @@ set reference = excluded.reference, cron = excluded.cron, zone = excluded.zone,
     options = excluded.options, enabled = 1, next_at = excluded.next_at, error = null;
 
 -- name: schedule_was_set
--- Also one that was removed again.
+-- Also true for one that was removed again.
 select 1 as found
 from   audit
 where  action = 'schedule.set' and subject = :name
@@ -689,7 +688,7 @@ from   schedules
 where  enabled = 1 and next_at <= @now;
 
 -- name: fire_schedule
--- Compare and set on next_at: of two sweepers, one fires it.
+-- Compare and set on next_at: if two sweepers try, one fires it.
 update schedules
 set    next_at = :next_at, last_at = @now
 where  name = :name and next_at = :was
@@ -710,7 +709,7 @@ insert into audit (actor, action, job_id, subject, detail, at)
 values (:actor, :action, cast(:job_id as bigint), :subject, :detail, @now);
 
 -- name: drop_streams_of_worker
--- A dead worker's streams are free at once; as with ranges, what a transaction of it still locks is
+-- Frees a dead worker's streams at once; as with ranges, what a transaction of it still locks is
 -- left for the next look.
 update streams
 set    token = null, worker = null

@@ -7,7 +7,7 @@ where    state = 'DELETING'
 order by id;
 
 -- name: items_to_delete
--- The next chunk; items go first, so that nobody can decide about one that is going.
+-- The next chunk; items go first, so that no one can decide about one that is being deleted.
 select   seq, key
 from     items
 where    job_id = :job_id and seq between :lo and :hi
@@ -15,7 +15,7 @@ order by seq
 limit    :limit;
 
 -- name: key_scopes
--- The scopes of all keys: a few, found by hopping through the index.
+-- The scopes of all keys: there are few, found by hopping through the index.
 with recursive hop(scope) as (
     select min(scope) from keys
     union all
@@ -28,7 +28,7 @@ from   hop
 where  scope is not null;
 
 -- name: delete_keys
--- Only those that still name an item of this job.
+-- Deletes only keys that still name an item of this job.
 delete from keys
 where  scope in (@each(:scopes, text)) and key in (@each(:keys, text)) and job_id = :job_id;
 
@@ -71,7 +71,7 @@ where  job_id = :job_id
 returning bucket;
 
 -- name: delete_stream_pages
--- Those of the streams that the job walked last.
+-- Deletes the history of streams that the job read last.
 delete from stream_pages
 where  (stream_id, generation, cursor_hash) in
        (select p.stream_id, p.generation, p.cursor_hash
@@ -127,15 +127,15 @@ from   jobs
 where  id = :job_id and state = 'DELETING';
 
 -- name: job_to_delete
--- What its last entry in the audit says of it; the row is locked.
+-- What its last entry in the audit log says about it; the row is locked.
 select pipeline, name, owner_id, state, pruned_at
 from   jobs
 where  id = :job_id
 @for_update;
 
 -- name: item_span
--- Where what is left of a job's items begins and ends, and how many there were. Others have numbers
--- between those of a standing job.
+-- Where the remaining items of a job begin and end, and how many there were. The items of other
+-- jobs have numbers between those of a standing job.
 select (select min(seq) from items where job_id = :job_id),
        (select max(seq) from items where job_id = :job_id),
        (select coalesce(cast(sum(accepted) as bigint), 0) from counters where job_id = :job_id);
@@ -169,15 +169,15 @@ order by id
 limit    :limit;
 
 -- name: lock_file
--- Waits for jobs that are being made of it; they are found in the next statement.
+-- Waits for jobs that are being created from it; they are found in the next statement.
 select id
 from   files
 where  id = :id
 @for_update;
 
 -- name: mark_file
--- No job can be made of it any more, and it is not listed. What a killed process leaves of it is
--- removed like the file of a request that was not answered.
+-- No job can be created from it any more, and it is not listed. What a killed process leaves of it
+-- is removed like the file of a request that was not answered.
 update files
 set    draft = 1
 where  id = :id and draft = 0

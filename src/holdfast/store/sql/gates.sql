@@ -11,7 +11,7 @@ set spacing = excluded.spacing, jitter = excluded.jitter, concurrency = excluded
     updated_at = excluded.updated_at;
 
 -- name: default_gate
--- A gate that does not exist yet: with the limits of the settings, unless somebody knows better.
+-- Creates a gate that does not exist yet, with the limits of the settings unless others are given.
 insert into gates (name, spacing, jitter, concurrency, requests, units, period, next_at,
                    updated_at)
 values (:name, :spacing, :jitter, :concurrency, :requests, :units, :period, @now, @now)
@@ -53,8 +53,8 @@ set    share = :share, requests_left = :requests_left, units_left = :units_left,
 where  name = :name;
 
 -- name: held_slots
--- Slots that other workers hold, the weight of those workers' work, and of the most urgent that
--- waits for a slot.
+-- Slots that other workers hold, the weight of those workers' work, and of the most urgent work
+-- that waits for a slot.
 select coalesce(cast(sum(slots) as bigint), 0), coalesce(cast(sum(weight) as bigint), 0),
        coalesce(max(case when slots = 0 then weight end), 0)
 from   gate_holds
@@ -106,7 +106,7 @@ set passed       = gate_minutes.passed + excluded.passed,
     failures     = gate_minutes.failures + excluded.failures;
 
 -- name: count_use
--- Adds to what a job sent through a gate; a job that is gone has none.
+-- Adds to what a job sent through a gate; nothing is added for a job that is gone.
 insert into gate_uses
        (job_id, gate, passed, waits, wait_seconds, throttles, failures, first_at, last_at)
 select j.id, cast(:gate as text), :passed, :waits, :wait_seconds, :throttles, :failures,
@@ -122,7 +122,7 @@ set passed       = gate_uses.passed + excluded.passed,
     last_at      = excluded.last_at;
 
 -- name: note_decision
--- About a gate, for a job that used it.
+-- A decision about a gate, for a job that used it.
 insert into decisions (job_id, worker, what, was, became, why, at)
 select j.id, cast(:worker as text), cast(:what as text), :was, :became, cast(:why as text), @now
 from   jobs j

@@ -1,8 +1,8 @@
 -- Keys of requests and messages, each taken once.
 
 -- name: take_key
--- One whose process was lost may be taken over, by the same request: its process may wake up, and
--- what it makes is not the answer to another.
+-- A key whose process was lost can be taken over, by the same request: its process may wake up, and
+-- what it creates is not the answer to another request.
 insert into taken_keys (owner_id, key, fingerprint, content, worker, at)
 values (:owner_id, :key, :fingerprint, '', :worker, @now)
 on conflict (owner_id, key) do update

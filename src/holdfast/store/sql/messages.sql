@@ -6,7 +6,7 @@ insert into outbox (message_id, queue, payload, available_at, failures, created_
 values (:message_id, :queue, :payload, @after(:delay), 0, @now);
 
 -- name: send_message
--- A message for an exchange of others, in order with the other such messages.
+-- A message for another program's exchange, in order with the other such messages.
 insert into outbox (message_id, exchange, routing_key, headers, payload, available_at, failures,
                     created_at)
 values (coalesce(cast(:message_id as text), @uuid), :exchange, :routing_key, :headers, :payload,
@@ -47,7 +47,7 @@ j.state = 'RUNNING'
                                                   where k.scope = 'source:' || s.source))))
 
 -- name: add_nudges
--- A nudge for each job that has work, in hands or not, and none out.
+-- Adds a nudge for each job that has work, held or not, and no nudge.
 insert into nudges (job_id, pipeline, message_id, seen_at)
 select j.id, j.pipeline, @uuid, @now
 from   jobs j
@@ -59,7 +59,7 @@ on conflict (job_id) do nothing
 returning job_id, pipeline, message_id;
 
 -- name: see_nudges
--- Those that a worker holds, and whose jobs still have work.
+-- Nudges that a worker holds, and whose jobs still have work.
 update nudges
 set    seen_at = @now
 where  job_id in (@each(:job_ids, bigint)) and message_id in (@each(:message_ids, text))
@@ -71,7 +71,7 @@ delete from nudges
 where  job_id in (@each(:job_ids, bigint)) and message_id in (@each(:message_ids, text));
 
 -- name: unseen_nudges
--- Those that no worker has held for some time: they wait in their queue, or are lost.
+-- Nudges that no worker has held for some time: they wait in their queue, or are lost.
 select job_id, pipeline, message_id
 from   nudges
 where  seen_at <= @after(:ago);
@@ -118,7 +118,7 @@ from   dead_letters
 where  id = :id and kind = 'message';
 
 -- name: hold_duty
--- Of all that could do it, one does, as long as it is alive.
+-- Of all processes that could do it, one does, as long as it is alive.
 insert into duties (name, holder, acted_at)
 values (:name, :holder, @now)
 on conflict (name) do update

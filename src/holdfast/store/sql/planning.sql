@@ -47,8 +47,8 @@ from   jobs
 where  id = :job_id;
 
 -- name: hold_jobs_of_streams
--- Nobody starts, ends or changes these jobs until the plan is committed. Its streams are read in
--- the next statement, which sees whatever the former holder did.
+-- Locks jobs: none of them starts, ends or changes until the plan is committed. Its streams are
+-- read in the next statement, which sees whatever the former holder did.
 select   j.id
 from     jobs j
          join streams s on s.job_id = j.id
@@ -87,7 +87,8 @@ where    s.job_id = :job_id
 order by s.id;
 
 -- name: mark_stream
--- What is wanted of the stream once its job ends. Named columns only: a mark set in between stays.
+-- What is requested of the stream once its job ends. It changes named columns only: a mark set in
+-- between stays.
 update streams
 set    force_full = case when :force_full = 1 then 1 else force_full end,
        rerun_requested = case when :rerun = 1 then 1 else rerun_requested end,
@@ -95,13 +96,13 @@ set    force_full = case when :force_full = 1 then 1 else force_full end,
 where  id = :id;
 
 -- name: clear_marks
--- A new job fulfils what was wanted of its source.
+-- A new job fulfils what was requested of its source.
 update streams
 set    force_full = case when :mode = 'full' then 0 else force_full end, rerun_requested = 0
 where  pipeline = :pipeline and source = :source;
 
 -- name: reopen_stream
--- Its pipeline found that the stream has to be walked on.
+-- Its pipeline decided that the stream has to be read further.
 update streams
 set    state = 'RUNNING', cursor = :cursor, failures = 0, error = null, waiting_for = null,
        available_at = @after(:delay), token = null, worker = null,
@@ -109,7 +110,7 @@ set    state = 'RUNNING', cursor = :cursor, failures = 0, error = null, waiting_
 where  id = :id;
 
 -- name: refuse_stream
--- Its pipeline found that what the stream gave cannot be right.
+-- Its pipeline decided that the stream's records cannot be right.
 update streams
 set    state = 'FAILED', error = :error, cursor = :cursor, token = null, worker = null,
        updated_at = @now

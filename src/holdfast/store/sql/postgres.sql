@@ -20,27 +20,27 @@ from   unnest($1::bigint[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6:
 on conflict (job_id, seq, number) do nothing;
 
 -- name: hold_input
--- Of two that start a job on the same input, the second waits here and finds the first's.
+-- If two processes start a job on the same input, the second waits here and finds the first's job.
 select pg_advisory_xact_lock(hashtextextended(:input, 0));
 
 -- name: hold_account
--- The account of an owner, unless it is being deleted; held until what is added for it is committed:
--- a deletion waits, and finds that.
+-- The account of an owner, unless it is being deleted; locked until what is added for it is
+-- committed: a deletion waits, and finds that.
 select name
 from   users
 where  name = :owner_id and deleting = 0
 for share;
 
 -- name: hold_adapters
--- Those that take files for an owner, who need not have an account.
+-- Adapters that take files for an owner, who need not have an account.
 select id
 from   adapters
 where  owner_id = :owner_id
 for share;
 
 -- name: hold_files
--- Those of some stored files that a job can be made of, held until it is made: a deletion waits, and
--- finds the job.
+-- Stored files of which a job can be created, locked until it is: a deletion waits, and finds the
+-- job.
 select id
 from   files
 where  id in (@each(:ids, bigint)) and draft = 0
@@ -73,7 +73,7 @@ from   added
 where  cast(:delay as double precision) <= 0;
 
 -- name: send_message
--- A message for an exchange of others, in order with the other such messages.
+-- A message for another program's exchange, in order with the other such messages.
 with added as (
     insert into outbox (message_id, exchange, routing_key, headers, payload, available_at,
                         failures, created_at)
@@ -85,7 +85,7 @@ select message_id, pg_notify('holdfast_outbox', '')
 from   added;
 
 -- name: hold_outbox
--- Of several relays, one sends at a time: so messages stay in order.
+-- If there are several relays, one sends at a time, so that messages stay in order.
 select 1
 where  pg_try_advisory_xact_lock(hashtextextended('outbox', 0));
 
@@ -104,22 +104,22 @@ from   (select xmax from ranges where worker = :worker
 where  l.pid <> pg_backend_pid();
 
 -- name: oldest_transaction
--- For how many seconds any transaction has been open; those of other roles are seen only by a
--- member of pg_read_all_stats. Autovacuum holds up nobody.
+-- How many seconds any transaction has been open; those of other roles are seen only by a member of
+-- pg_read_all_stats. Autovacuum delays no one.
 select cast(extract(epoch from clock_timestamp() - min(xact_start)) as double precision)
 from   pg_stat_activity
 where  datname = current_database() and pid <> pg_backend_pid()
        and backend_type <> 'autovacuum worker';
 
 -- name: tell_workers
--- The same for other work, always: there are few such commits in a second.
+-- The same for other work, always: there are few such commits per second.
 select pg_notify('holdfast_work', cast(job_id as text))
 from   unnest(cast(:job_ids as bigint[])) job_id;
 
 -- name: claim_arrivals
--- A claim in one statement, of small ranges that came within the last seconds and that nobody has
--- touched; if there are none, whether others came. It is lost without harm if the server crashes:
--- nobody has to wait for the disk.
+-- A claim in one statement, of small ranges that came within the last seconds and that no worker
+-- has touched; if there are none, whether others came. Losing it in a crash of the server is
+-- harmless, so it does not wait for the disk.
 with free as materialized (
     select id
     from   ranges
@@ -155,9 +155,9 @@ from   set_config('synchronous_commit', 'off', true) relaxed
                           offset 0) i on true;
 
 -- name: settle_rest
--- The same fence for the last settlements of leases, all of one job, which end their ranges. In the
--- order of their ids: two transactions that end some of the same ranges must not wait for each other.
--- The job is looked at once: joined, it led the planner to read all of its ranges.
+-- The same fence for the last settlements of leases, all of one job, which end their ranges. It
+-- goes in the order of their ids: two transactions that end some of the same ranges must not wait
+-- for each other. The job is looked up once: joined, it led the planner to read all of its ranges.
 delete from ranges
 using  (select *
         from   unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[])
@@ -169,7 +169,8 @@ where  ranges.id = f.id and ranges.token = f.token and ranges.settled = f.settle
 returning ranges.id;
 
 -- name: fresh_items_of
--- As fresh_items, of several stretches; offset 0 keeps the planner from reading the whole job.
+-- The same as fresh_items, for several stretches; offset 0 keeps the planner from reading the whole
+-- job.
 select i.seq, i.input, 0, 0, 0
 from   json_array_elements(cast(:spans as json)) s
        cross join lateral (select   seq, input

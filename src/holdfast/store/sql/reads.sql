@@ -1,13 +1,13 @@
 -- What the engine asks about jobs and the state of the whole. None of these writes.
 
 -- name: oldest_transaction
--- SQLite has one writer, whom everybody would notice.
+-- SQLite has one writer, so every process would notice.
 select null;
 
--- name: schema_revisions
--- The schema that the database has: core's revision, and one of each extension.
-select version_num
-from   alembic_version;
+-- name: schema_versions
+-- The versions of the schemas that the database has: core's, and one of each extension.
+select branch, version
+from   schema_versions;
 
 -- fragment: job_columns
 id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
@@ -75,7 +75,7 @@ from   ranges r
 where  r.job_id = :job_id and r.again = 1 and o.status = 'PENDING';
 
 -- name: workers_not_stopped
--- Also those that may be lost.
+-- Includes workers that may be lost.
 select   name, host, machine, pid, pipelines, started_at, seen_at
 from     workers
 where    stopped_at is null
@@ -104,16 +104,16 @@ from     schedules
 order by name;
 
 -- name: backlog
--- What running jobs could work on now.
+-- Counts what running jobs could work on now.
 select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0) as items
 from   ranges r
        join jobs j on j.id = r.job_id
 where  j.state = 'RUNNING' and r.available_at <= @now;
 
 -- name: queue_depth
--- Open items and the age of the oldest, by pipeline. What is open lies in ranges, but those of items
+-- Open items and the age of the oldest, by pipeline. Open items are in ranges, but those of items
 -- that wait to be tried again span others too: the jobs' counters know how many there are. Each job
--- is asked for its own: joined, a table without statistics is compared row by row.
+-- is queried separately: joined, a table without statistics is compared row by row.
 select   pipeline, cast(sum(open) as bigint) as open, min(since) as since, @now as now
 from     (select   r.pipeline, min(r.since) as since,
                    (select sum(c.accepted

@@ -11,7 +11,7 @@ order by updated_at, seq
 limit    :limit;
 
 -- name: finished_items
--- Those of the named items that are finished, and were by then.
+-- The named items that are finished, and were by then.
 select   seq, status, updated_at, error_code, attempts, misses
 from     outcomes
 where    job_id = :job_id and seq in (@each(:seqs, bigint)) and status <> 'PENDING'

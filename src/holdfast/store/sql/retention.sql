@@ -1,11 +1,11 @@
--- What policies let go. Jobs are deleted as if somebody had asked for it; see deletion.sql.
+-- What policies remove. Jobs are deleted as if a person had asked for it; see deletion.sql.
 
 -- fragment: ended_job
 j.state in ('DONE', 'FAILED', 'CANCELLED')
        and (j.reference is not null or not exists (select 1 from streams s where s.job_id = j.id))
 
 -- name: old_jobs
--- Those that ended so long ago. The last one on a source holds its position, and stays.
+-- Jobs that ended this long ago. The last one on a source holds its position, and stays.
 select   j.id
 from     jobs j
 where    @ended_job
@@ -41,8 +41,8 @@ not exists (select 1 from jobs j where j.file_id = f.id)
                              where  l.owner_id = f.owner_id and l.kind = 'images' and l.id > f.id))
 
 -- name: old_files
--- Those that no job is made of any more. A job over images is made of a list of them: an image stays
--- while its owner has such a job that is not older.
+-- Files from which no job is created any more. A job over images is created from a list of them: an
+-- image stays while its owner has such a job that is not older.
 select   f.id, f.key, f.name, f.owner_id
 from     files f
 where    f.created_at <= @after(:ago)
@@ -137,8 +137,8 @@ where  j.id = :job_id and @open_standing_job
 @for_update;
 
 -- name: old_items
--- Items that finished before a time, after a position, in the order they finished. One about which
--- a person decided stays.
+-- Items that finished before a time, after a position, in the order they finished. An item about
+-- which a person decided stays.
 select   o.seq, o.updated_at, i.key
 from     outcomes o
          join items i on i.job_id = o.job_id and i.seq = o.seq
@@ -149,14 +149,15 @@ order by o.updated_at, o.seq
 limit    :limit;
 
 -- name: keys_of_items
--- Those that still name one of these items; a key may have passed to a later item of the same job.
+-- Keys that still name one of these items; a key may have passed to a later item of the same job.
 select seq
 from   keys
 where  scope @one_of(:scopes, text) and key @one_of(:keys, text)
        and job_id = :job_id and seq @one_of(:seqs, bigint);
 
 -- name: hold_keys_of_items
--- Without those that a transaction of an application is about to give to another item: it may last.
+-- Keys without those that a transaction of an application is about to give to another item: that
+-- may take long.
 select   seq
 from     keys
 where    scope @one_of(:scopes, text) and key @one_of(:keys, text)
@@ -191,7 +192,7 @@ set    removed = :removed
 where  id = :job_id;
 
 -- name: removal_in_audit
--- Whether the audit has an entry of it within a day.
+-- Whether the audit log has an entry about it within a day.
 select 1
 from   audit
 where  job_id = :job_id and subject = 'retention' and action = 'items.removed'

@@ -1,4 +1,4 @@
--- How jobs stood over time. A bucket is ten seconds, counted from 1970.
+-- The figures of jobs over time. A bucket is ten seconds, counted from 1970.
 
 -- name: take_samples
 -- The jobs that run, and those that have just stopped, once in each bucket.

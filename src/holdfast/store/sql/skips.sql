@@ -21,7 +21,7 @@ where    job_id = :job_id and again = 0 and worker is null and lo <= :last and h
 order by lo;
 
 -- name: hold_fresh_ranges
--- As they are now; locked, so that claims pass over them.
+-- The ranges as they are now; locked, so that claims pass over them.
 select   id, lo, hi
 from     ranges
 where    id in (@each(:ids, bigint)) and again = 0 and worker is null
@@ -36,7 +36,7 @@ order by id
 @skip_locked;
 
 -- name: unfinished_items
--- Those of the named items that no settlement has touched.
+-- The named items that no settlement has touched.
 select   i.seq
 from     items i
 where    i.job_id = :job_id and i.seq in (@each(:seqs, bigint))
@@ -44,7 +44,7 @@ where    i.job_id = :job_id and i.seq in (@each(:seqs, bigint))
 order by i.seq;
 
 -- name: waiting_items
--- Those of the named items that wait to be tried again.
+-- The named items that wait to be tried again.
 select   range_id, seq
 from     outcomes
 where    job_id = :job_id and seq in (@each(:seqs, bigint)) and range_id is not null

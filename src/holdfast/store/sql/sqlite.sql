@@ -1,4 +1,4 @@
--- Queries that SQLite spells differently: batches are rows handed over one after the other.
+-- Queries that SQLite spells differently: batches are rows passed one after the other.
 
 -- name: replace_outcomes
 insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
@@ -24,7 +24,8 @@ where  job_id = ? and id = ? and token = ? and settled = ?
 returning id;
 
 -- name: fresh_items_of
--- As fresh_items, of several stretches; a cross join keeps the planner from reading the whole job.
+-- The same as fresh_items, for several stretches; a cross join keeps the planner from reading the
+-- whole job.
 select i.seq, i.input, 0, 0, 0
 from   json_each(:spans) s
        cross join items i

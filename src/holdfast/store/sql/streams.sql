@@ -36,7 +36,7 @@ s.records_count, s.expected_count, s.actual_count, s.full_completed_at, s.verifi
 s.force_full, s.rerun_requested, s.error, s.cursor, s.updated_at, j.owner_id
 
 -- name: streams_of_pipeline
--- In order of id; of one owner's jobs, or all.
+-- Streams in order of id; of one owner's jobs, or all.
 select   @stream_progress
 from     streams s
          join jobs j on j.id = s.job_id
@@ -57,7 +57,7 @@ where    s.pipeline = :pipeline and s.source in (@each(:sources, text))
 order by s.id;
 
 -- name: slices_of_stream
--- The latest first.
+-- Slices, the latest first.
 select   id, generation, job_id, worker, started_at, ended_at, pages_count, ended, error
 from     stream_slices
 where    stream_id = :stream_id

@@ -1,4 +1,4 @@
-"""Categories of contents and how much of their value is lost, in percent."""
+"""Defines categories of contents and how much of their value is lost, in percent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def categories() -> Sequence[Category]:
 
 
 def read_categories(file: WordList) -> Sequence[Category]:
-    """The categories in the order in which they are tried; the last is that of everything else."""
+    """Returns the categories in the order in which they are tried; the last fits everything."""
     return [
         Category(
             code,
@@ -38,7 +38,7 @@ def read_categories(file: WordList) -> Sequence[Category]:
 
 
 def depreciation_of(category: str, text: str) -> Category:
-    """By the category that was given, else by the first word of the text that has one."""
+    """Returns the given category, or that of the first word of the text that has one."""
     named = compact(category)
     for known in categories():
         if named and named in (compact(known.name), known.code.casefold()):
@@ -51,5 +51,5 @@ def depreciation_of(category: str, text: str) -> Category:
 
 
 def amount_of(total_minor: int, percent: int) -> int:
-    """Rounded half up, in minor units."""
+    """Returns the amount in minor units, rounded half up."""
     return (total_minor * percent * 2 + 100) // 200

@@ -1,4 +1,4 @@
-"""Fractions as people write sizes: 1/2, 7-1/4, 5 3/8."""
+"""Parses fractions as people write sizes: 1/2, 7-1/4, 5 3/8."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MOST_WHOLE_DIGITS = 3
 
 
 def split_fraction(word: str) -> list[str]:
-    """The word itself if it is a fraction, else its parts."""
+    """Returns the word itself if it is a fraction, else its parts."""
     above, _, below = word.partition("/")
-    # With a unit behind it, as in 1/2in.
+    # There may be a unit after it, as in 1/2in.
     number = below.rstrip("abcdefghijklmnopqrstuvwxyz")
     if is_fraction(f"{above}/{number}"):
         return [f"{above}/{number}", *filter(None, [below[len(number) :]])]
@@ -29,7 +29,7 @@ def is_fraction(word: str) -> bool:
 
 
 def as_decimals(words: Iterable[str]) -> Iterator[str]:
-    """With a whole number before it, both are one number: 7 1/4 is 7.25."""
+    """Yields fractions as decimals; a whole number before one is part of it: 7 1/4 is 7.25."""
     whole = ""
     for word in words:
         if is_fraction(word):

@@ -1,4 +1,4 @@
-"""Article numbers: EAN, UPC and GTIN with their check digit."""
+"""Checks article numbers: EAN, UPC and GTIN with their check digit."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any
 
 _LENGTHS = (8, 12, 13, 14)
 _DIGITS = 14
-_ROUNDED = "000000"  # what a spreadsheet leaves of the end of a number with six digits shown
+_ROUNDED = "000000"  # the end of a number that a spreadsheet shows with six digits
 _SPACING = str.maketrans("", "", " -\u00a0.\t'")
 
 
 @dataclass(frozen=True, slots=True)
 class ArticleNumber:
-    """`gtin` has 14 digits; `problem` says why there is none although something was given."""
+    """An article number.
+
+    `gtin` has 14 digits; `problem` says why there is none although something was given."""
 
     gtin: str | None = None
     problem: str | None = None
@@ -43,7 +45,7 @@ def article_number(value: Any) -> ArticleNumber:
 
 
 def check_digit(digits: str) -> int:
-    """Of the digits before it."""
+    """Returns the check digit for the digits before it."""
     weighted = sum(
         int(digit) * (3 if at % 2 == 0 else 1) for at, digit in enumerate(reversed(digits))
     )
@@ -51,7 +53,8 @@ def check_digit(digits: str) -> int:
 
 
 def as_printed(gtin: str) -> str:
-    """14 digits as they are below a barcode: a UPC has 12, leading zeros included."""
+    """Returns the 14 digits as they are printed below a barcode: a UPC has 12, leading zeros
+    included."""
     digits = gtin.lstrip("0")
     return digits.zfill(next(length for length in _LENGTHS if len(digits) <= length))
 

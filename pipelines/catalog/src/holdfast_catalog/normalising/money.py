@@ -1,4 +1,4 @@
-"""Prices as whole minor units and a currency."""
+"""Parses prices as whole minor units and a currency."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SYMBOLS = {
 }
 _MINOR_DIGITS = {"JPY": 0, "KRW": 0, "VND": 0, "CLP": 0, "ISK": 0, "KWD": 3, "BHD": 3, "TND": 3}
 _MOST = Decimal(10_000_000)
-#: Currencies of which everyday things cost thousands and millions.
+#: Currencies in which everyday things cost thousands and millions.
 _SMALL_UNITS = frozenset({"VND", "IDR", "KRW", "JPY", "CLP", "COP", "HUF", "ISK", "IRR", "LBP"})
 _LONGEST = 40
-#: What may stand behind a price that is for one piece.
+#: What may follow a price for one piece.
 _FOR_ONE = frozenset(("each", "ea", "ea.", "/ea", "/each", "per item", "per piece"))
 
 
@@ -37,7 +37,7 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`problem` says why there is no money although something was given."""
+    """An amount of money. `problem` says why there is none although something was given."""
 
     money: Money | None = None
     problem: str | None = None
@@ -48,7 +48,7 @@ def minor_digits(currency: str) -> int:
 
 
 def as_number(minor: int, currency: str) -> float:
-    """For cells of a table: 12.5, 12.0."""
+    """Returns a number for cells of a table: 12.5, 12.0."""
     return float(Decimal(minor).scaleb(-minor_digits(currency)))
 
 
@@ -58,7 +58,7 @@ def price_text(minor: int, currency: str) -> str:
 
 
 def amount(value: Any, currency: str) -> Amount:
-    """`currency` is that of amounts that name none."""
+    """Parses an amount; `currency` is that of amounts that name none."""
     if value is None or isinstance(value, bool):
         return Amount()
     text = str(value).strip().replace("\u00a0", " ")
@@ -75,7 +75,7 @@ def amount(value: Any, currency: str) -> Amount:
 
 
 def currency_named(text: str) -> str | None:
-    """The ISO code of a symbol or a code; None if it is neither."""
+    """Returns the ISO code of a symbol or a code; None if it is neither."""
     word = text.strip().upper()
     if word in _SYMBOLS:
         return _SYMBOLS[word]
@@ -99,7 +99,7 @@ def _amount(plain: str, currency: str, shown: str) -> Amount:
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """The currency that the text names before or after its number, and the number."""
+    """Returns the currency that the text names before or after its number, and the number."""
     start = next((at for at, char in enumerate(text) if char.isdecimal() or char in "-+."), None)
     if start is None:
         return None, text
@@ -124,7 +124,8 @@ def _has(text: str) -> bool:
 
 
 def _plain(number: str) -> str | None:
-    """With a point before the decimals and nothing else; None if that would be a guess."""
+    """Returns the number with a point before the decimals and nothing else; None if that would be a
+    guess."""
     spaced = number.strip().replace("'", " ").replace("’", " ")
     sign = spaced[:1] if spaced[:1] in "+-" else ""
     first, *groups = spaced[len(sign) :].split() or [""]
@@ -145,11 +146,11 @@ def _plain(number: str) -> str | None:
         whole = all(len(part) == 3 for part in parts[1:])
         return sign + "".join(parts) if whole else None
     if len(parts) == 2 and len(parts[1]) == 3 and parts[0] not in ("", "0"):
-        # 1,299 is a thousand where points are decimals; 1.299 may be either.
+        # 1,299 is a thousand if points are decimals; 1.299 may be either.
         return sign + "".join(parts) if mark == "," else None
     return sign + body.replace(",", ".")
 
 
 def _is_group(part: str) -> bool:
-    """Three digits, and no fourth."""
+    """Whether the part has three digits, and no fourth."""
     return part[:3].isdecimal() and len(part) >= 3 and not part[3:4].isdecimal()

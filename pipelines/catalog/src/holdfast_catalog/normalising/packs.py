@@ -1,4 +1,4 @@
-"""How many pieces are sold together: a pack of 3 is not the same as one."""
+"""Finds out how many pieces are sold together: a pack of 3 is not the same as one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = 500
 
 
 def pack_of(text: str) -> int | None:
-    """The number of pieces; None if the text does not say one."""
+    """Returns the number of pieces; None if the text does not give one."""
     tokens = tokens_of(text)
     for at, token in enumerate(tokens):
         number = _number_at(tokens, at) if token in _CONTAINERS else _times(tokens, at)
@@ -23,7 +23,7 @@ def pack_of(text: str) -> int | None:
 
 
 def _number_at(tokens: Sequence[str], at: int) -> int | None:
-    """Of "3 pack", "pack of 3", "twin pack"."""
+    """Returns the number in "3 pack", "pack of 3" or "twin pack"."""
     before = tokens[at - 1] if at else ""
     after = tokens[at + 1 : at + 3]
     if len(after) == 2 and after[0] == "of" and after[1].isdecimal():
@@ -34,7 +34,7 @@ def _number_at(tokens: Sequence[str], at: int) -> int | None:
 
 
 def _times(tokens: Sequence[str], at: int) -> int | None:
-    """Of "3 x 500 ml"."""
+    """Returns the number in "3 x 500 ml"."""
     part = tokens[at : at + 4]
     if len(part) == 4 and part[0].isdecimal() and part[1] == TIMES and part[3] in _AMOUNTS:
         return int(part[0][:4]) if part[2].replace(".", "", 1).isdecimal() else None

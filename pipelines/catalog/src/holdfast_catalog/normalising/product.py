@@ -1,4 +1,4 @@
-"""A row of a list as a product: what is looked for."""
+"""Reads a row of a list as a product to look for."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ INPUTS: Mapping[str, Sequence[str]] = {
 
 _FEWEST_OF_HEADER = 2
 _MOST_PIECES = 1_000_000
-#: What is written where nothing is known.
+#: What people write if nothing is known.
 _UNKNOWN = frozenset(("na", "none", "unknown", "unk", "tbd", "notavailable", "notknown"))
-#: How worn a thing is says nothing about what replaces it: that is new.
+#: The condition of a thing says nothing about its replacement, which is new.
 _CONDITIONS = {
     "new": "new",
     "brand new": "new",
@@ -53,7 +53,9 @@ _CONDITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`price_minor` is what the list says that it cost. `problems` are sentences about cells that
+    """A product to look for.
+
+    `price_minor` is what the list says that it cost. `problems` are sentences about cells that
     could not be used."""
 
     item: str
@@ -90,7 +92,7 @@ class Product:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Product:
-        """From `as_json`."""
+        """Restores a product from `as_json`."""
         known = {field.name: values[field.name] for field in fields(cls)}
         return cls(**known | {"problems": tuple(known["problems"])})
 
@@ -105,7 +107,7 @@ def repeats_header(row: Mapping[str, Any]) -> bool:
 
 
 def product_of(row: Mapping[str, Any], currency: str) -> Product:
-    """`currency` is that of prices that name none."""
+    """Returns the product of a row; `currency` is that of prices that name none."""
     number = article_number(row.get("gtin"))
     own = currency_named(text_of(row.get("currency"))) or currency
     price, price_problem = _price(row, own)
@@ -139,7 +141,7 @@ def _named(value: Any) -> str:
 
 
 def _price(row: Mapping[str, Any], currency: str) -> tuple[tuple[int, str] | None, str | None]:
-    """Of the first column that has one."""
+    """Returns the price of the first column that has one."""
     problem = None
     for name in ("price", "purchase_price"):
         read = amount(row.get(name), currency)

@@ -1,4 +1,4 @@
-"""What a row says about a product, without what it says about its owner's home."""
+"""Finds what a row says about a product, without what it says about its owner's home."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHOPS = re.compile(
     r"|target|tj ?maxx|walmart|wayfair)\b|\b(?:best buy|home depot|sam'?s club)\b",
     re.IGNORECASE,
 )
-#: The part of a thing that is meant, not the thing.
+#: The part of a thing that is meant, not the whole thing.
 _PART_OF = re.compile(r"\b(parts?|piece|top|lid|glass|bowl) (?:of|off|from) (?:the|my|our)\b", re.I)
 _BEFORE_PLACES = frozenset(
     ["above", "against", "at", "behind", "below", "beneath", "beside", "by", "from", "in", "inside",
@@ -51,8 +51,9 @@ _NOT = re.compile(r"\b(?:not|no|without|w/o) (?:the |an? )?([\w-]+)", re.IGNOREC
 
 
 def described(product: Product, offered: frozenset[str] = frozenset()) -> str:
-    """All fields as one text, without remarks in the details: kitchen counter, smoke damage. What
-    may describe a thing too, as small and right, is none if titles of offers have it."""
+    """Returns all fields as one text, without remarks in the details: kitchen counter, smoke
+    damage. Words that may also describe a thing, such as small and right, are no remarks if titles
+    of offers have them."""
     item, details = product.item_description, product.description
     if has_digit(item + details) or "floor" in details:
         item, details = _NUMBERED.sub(" ", item), _NUMBERED.sub(" ", details)
@@ -65,15 +66,16 @@ def described(product: Product, offered: frozenset[str] = frozenset()) -> str:
 
 
 def is_unsure(product: Product) -> bool:
-    """Whether the row says itself that it does not know what it is. In the details, a question mark
-    may ask about anything."""
+    """Whether the row itself says that it does not know what it is.
+
+    In the details, a question mark may ask about anything."""
     if "?" in product.item_description:
         return True
     return any(map(_UNSURE.search, (product.item_description, product.description)))
 
 
 def excluded(product: Product) -> frozenset[str]:
-    """Words of which a row says that they are not meant."""
+    """Returns words that the row excludes."""
     text = f"{product.item_description} {product.description}"
     if _NOT.search(text) is None:
         return frozenset()
@@ -82,7 +84,8 @@ def excluded(product: Product) -> frozenset[str]:
 
 
 def without_own_words(product: Product, is_known: Callable[[str], bool]) -> Product:
-    """Without names, letters and small numbers in the details that no offer has."""
+    """Returns the product without names, letters and small numbers in the details that no offer
+    has."""
     if not (product.item_description and product.description) or excluded(product):
         return product
     parts = product.description.split()
@@ -103,8 +106,10 @@ def _is_own(part: str) -> bool:
 
 @lru_cache(maxsize=_CACHED)
 def _without_remarks(item: str, details: str, telling: frozenset[str]) -> str:
-    """Things that the details name are where it was, or what it was with, if the row has named
-    the thing before."""
+    """Returns the details without remarks.
+
+    Things that they name are where it was, or what it was with, if the row has named the thing
+    before."""
     if not item:
         return details
     named = any(kind_of(word) is Kind.THING for word in telling_words(item))
@@ -117,7 +122,7 @@ def _tells(part: str, telling: frozenset[str]) -> bool:
 
 
 def _without_places(parts: Sequence[str]) -> Iterator[str]:
-    """Without where it was: behind sofa, on the desk."""
+    """Yields the parts without where the thing was: behind sofa, on the desk."""
     in_place = False
     for part in parts:
         word = part.strip("().,;").casefold()

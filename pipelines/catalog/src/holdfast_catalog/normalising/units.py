@@ -1,4 +1,5 @@
-"""Units of size, weight and number: how each is written here, and sizes that can be compared."""
+"""Defines units of size, weight and number: how each is written here, and sizes that can be
+compared."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _MULTIPLES = {
     "qt": ("oz", 32),
     "gal": ("oz", 128),
 }
-#: The same quantity in another system, and how many of it one is. An ounce is of weight or volume.
+#: The same quantity in another system, and the factor between them. An ounce is of weight or
+#: volume.
 _ACROSS = {
     "in": (("mm", Decimal("25.4")),),
     "mm": (("in", 1 / Decimal("25.4")),),
@@ -45,13 +47,13 @@ _LONGEST_NUMBER = 12
 
 @cache
 def _units() -> Mapping[str, str]:
-    """Each spelling of a unit, with the unit."""
+    """Returns each spelling of a unit, with the unit."""
     file = word_list("units")
     return {unit: unit for unit in file.names("units")} | file.by_word("units")
 
 
 def unit_of(word: str) -> str | None:
-    """How the unit is written here."""
+    """Returns how the unit is written here."""
     return _units().get(word)
 
 
@@ -60,7 +62,7 @@ def base_unit(unit: str) -> str:
 
 
 def size_of(number: str, unit: str) -> tuple[str, Decimal]:
-    """In the unit in which it is compared."""
+    """Returns the size in the unit in which it is compared."""
     base, times = _MULTIPLES.get(unit, (unit, 1))
     return base, Decimal(number[:_LONGEST_NUMBER]) * times
 
@@ -78,8 +80,8 @@ def has_size(sizes: Mapping[str, Iterable[Decimal]], unit: str, number: Decimal)
 
 
 def _is_rounded(number: Decimal, size: Decimal) -> bool:
-    """People leave out what is behind the point: an 18 cu ft refrigerator has 18.3, one of 15 has
-    14.8."""
+    """Whether one is the other without its decimals: people leave them out, so an 18 cu ft
+    refrigerator has 18.3, one of 15 has 14.8."""
     if size == size // 1 or number != number // 1:
         return False
     if abs(size - number) <= _ABOUT * number:
@@ -92,7 +94,7 @@ def is_number(text: str) -> bool:
 
 
 def spelled_alike(words: Iterable[str]) -> Iterator[str]:
-    """CT 26 is a name, 26 ct a number of pieces."""
+    """Distinguishes spellings: CT 26 is a name, 26 ct a number of pieces."""
     before, units = "", _units()
     for word in words:
         yield word if word == "ct" and not is_number(before) else units.get(word, word)

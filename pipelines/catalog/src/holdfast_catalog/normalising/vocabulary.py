@@ -1,4 +1,4 @@
-"""Everyday English: what people call things, and which words tell products apart."""
+"""Everyday English: what people call things, and which words distinguish products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CACHED = 8192
 _SHORTEST_PLURAL = 4
 _LONGEST_PHRASE = 3
 
-#: Things of many kinds, which only the word before them tells apart.
+#: Things of many kinds, which only the word before them distinguishes.
 GENERIC = frozenset(("machine", "maker", "set", "kit", "unit", "system", "device", "station"))
 #: The group of words of which a product has one and that have shades.
 COLOR = "color"
@@ -23,13 +23,13 @@ Phrase = tuple[str, ...]
 
 
 class Kind(Enum):
-    """What a word of a row is."""
+    """The kind of a word in a row."""
 
     NUMBER = "number"
     REMARK = "remark"
     THING = "thing"
     DESCRIBING = "describing"
-    NAME = "name"  # of a maker, a line, a model: every word that is not known here
+    NAME = "name"  # of a maker, a line or a model: every word that is not known here
 
 
 @lru_cache(maxsize=_CACHED)
@@ -44,7 +44,7 @@ def kind_of(word: str) -> Kind:
 
 @lru_cache(maxsize=_CACHED)
 def is_remark(word: str) -> bool:
-    """Whether people say it of their things, though it may be the name of one: shelf, kids."""
+    """Whether people say it about their things, although it may be the name of one: shelf, kids."""
     return not (has_digit(word) or _forms(word).isdisjoint(_words()[Kind.REMARK]))
 
 
@@ -61,7 +61,7 @@ def synonyms(word: str) -> frozenset[Phrase]:
 
 @lru_cache(maxsize=_CACHED)
 def phrases_in(tokens: tuple[str, ...]) -> Mapping[Phrase, frozenset[Phrase]]:
-    """Phrases of two or three words among these, with what else they are called."""
+    """Returns phrases of two or three words among these, with their other names."""
     known: dict[Phrase, frozenset[Phrase]] = {}
     for size in range(2, _LONGEST_PHRASE + 1):
         for at in range(len(tokens) - size + 1):
@@ -74,7 +74,9 @@ def phrases_in(tokens: tuple[str, ...]) -> Mapping[Phrase, frozenset[Phrase]]:
 
 @lru_cache(maxsize=_CACHED)
 def exclusive_group(word: str) -> str:
-    """The kind of property of which a product has one: the color of black. Empty: none."""
+    """Returns the kind of property of which a product has only one: the color for black.
+
+    Empty if none."""
     return _groups().get(word) or _groups().get(word.removesuffix("s"), "")
 
 
@@ -91,7 +93,7 @@ def is_color_of(shade: str, color: str) -> bool:
 
 @lru_cache(maxsize=_CACHED)
 def _forms(word: str) -> frozenset[str]:
-    """With and without the ending of a plural."""
+    """Returns the word with and without the ending of a plural."""
     if len(word) < _SHORTEST_PLURAL:
         return frozenset((word,))
     others = (f"{word[:-3]}y",) if word.endswith("ies") else ()
@@ -150,7 +152,7 @@ def _makers() -> frozenset[str]:
 
 @cache
 def _colors() -> Mapping[str, frozenset[str]]:
-    """Of each shade the colors that it is called."""
+    """Returns for each shade the colors that people call it."""
     colors: defaultdict[str, set[str]] = defaultdict(set)
     file = word_list("colors")
     for color in file.names():

@@ -1,4 +1,5 @@
-"""Sizes of clothes and shoes: people say theirs, shops sell all sizes under one title."""
+"""Recognizes sizes of clothes and shoes: people give theirs, shops sell all sizes under one
+title."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ _LETTERS = {
     "xs": "xs", "s": "s", "m": "m", "l": "l", "xl": "xl", "xxl": "xxl", "small": "s",
     "medium": "m", "large": "l",
 }  # fmt: skip
-#: Before a number: women's, men's, or of a country.
+#: Words before a number: women's, men's, or of a country.
 _SYSTEMS = frozenset(("w", "m", "us", "uk", "eu"))
 
 
 def worn_sizes(tokens: Sequence[str]) -> Mapping[str, str]:
-    """Words that say a size, each with the size."""
+    """Returns the words that give a size, each with the size."""
     sizes = dict(_named(tokens))
     if any(map(is_worn, tokens)):
         return sizes | dict(_plain(tokens))
@@ -36,7 +37,7 @@ def _named(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _plain(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """XL, 34 x 32, W8."""
+    """Yields sizes such as XL, 34 x 32 and W8."""
     yield from ((word, _LETTERS[word]) for word in tokens if word in _LETTERS)
     for width, times, length in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if times == TIMES:

@@ -1,4 +1,4 @@
-"""What a text says about a product: its words, sizes, and how many pieces it is."""
+"""Reads what a text says about a product: its words, sizes, and how many pieces it is."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _FOOT = 12
 _CACHED = 4096
 _FOR = frozenset(("for", "fits", "compatible"))
 _WITH = frozenset(("with", "without"))
-#: Who or where a thing is for, which makes it no accessory.
+#: Who or what a thing is for, which does not make it an accessory.
 _USERS = frozenset(
     ["adults", "men", "women", "kids", "children", "boys", "girls", "home", "office", "indoor",
      "outdoor", "beginners", "dogs", "cats", "skin", "hair", "teeth", "players", "people"]
 )  # fmt: skip
 _PARTS = re.compile(r",|;| - |\(| for | with | w/|\u2013")
-#: What a title says only to exclude it: (jars not included).
+#: What a title mentions only to exclude it: (jars not included).
 _EXCLUDED = re.compile(r"[(,;]\s*(?:[\w-]+ ){1,4}not included\)?")
 _LENGTHS = frozenset(("in", "ft", "mm", "cm", "m"))
 _NOT_NOUNS = STOP_WORDS | {"designed", "made", "compatible", "suitable"}
@@ -53,30 +53,32 @@ _NOT_NOUNS = STOP_WORDS | {"designed", "made", "compatible", "suitable"}
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """`joins` are words that are written apart or with a joint, joined, with their parts: et2850
-    of ET-2850. `head` is what comes before "for": what an accessory is, not what it is for; `noun`
-    is its last word. `main` is what comes before "with": the thing, not what belongs to it."""
+    """What a text says about a product.
+
+    `joins` are words that are written apart or with a joint, joined, with their parts: et2850 of
+    ET-2850. `head` is what comes before "for": what an accessory is, not what it is for; `noun` is
+    its last word. `main` is what comes before "with": the thing, not what belongs to it."""
 
     text: str
     tokens: Sequence[str]
     words: frozenset[str]
     joins: Mapping[str, frozenset[str]]
-    measured: Mapping[str, tuple[str, Decimal]]  # numbers that have a unit
+    measured: Mapping[str, tuple[str, Decimal]]  # numbers with a unit
     sizes: Mapping[str, frozenset[Decimal]]
     main: Sequence[str]
     head: frozenset[str] | None
     noun: str
-    for_at: int  # the place of "for" among the tokens; 0: none
+    for_at: int  # the position of "for" among the tokens; 0: none
     thing: str  # what it is: the last name of a thing in the first part of the text
     pack: int | None
     years: frozenset[str]
     initials: str
-    worn: Mapping[str, str]  # words that say the size of clothes, with the size
+    worn: Mapping[str, str]  # words that give a size of clothes, with the size
 
     @classmethod
     @lru_cache(maxsize=_CACHED)
     def of(cls, text: str) -> Wording:
-        """The same offers come for many rows."""
+        """Returns the wording of a text; cached, because the same offers come for many rows."""
         text = with_whole_years(_EXCLUDED.sub(" ", text) if "not included" in text else text)
         tokens = tokens_of(text)
         measured = _measured(tokens)
@@ -101,7 +103,7 @@ class Wording:
         )
 
     def has(self, word: str) -> bool:
-        """With digits only as a whole: 4070 is not in 4070ti."""
+        """Whether it has the word; with digits only as a whole: 4070 is not in 4070ti."""
         return word in self.words or word in self.joins
 
     def has_size(self, word: str, other: Wording) -> bool:
@@ -115,7 +117,7 @@ class Wording:
             return any(_rounds_to(word, token) for token in other.tokens if "." in token)
         if unit_of(word) is None:
             return False
-        own = self.sizes.get(base_unit(word), ())  # none: a quart, which is not a pint
+        own = self.sizes.get(base_unit(word), ())  # none: a quart is not a pint
         return bool(own) and (
             base_unit(word) in other.sizes
             or any(has_size(other.sizes, base_unit(word), number) for number in own)
@@ -128,7 +130,7 @@ class Wording:
         return last.isdecimal() and last not in self.measured
 
     def covered(self, other: Wording) -> frozenset[str]:
-        """Its own words that another text writes in one."""
+        """Returns its own words that another text writes as one."""
         parts = [own for joined, own in self.joins.items() if joined in other.words]
         return frozenset().union(*parts)
 
@@ -141,7 +143,8 @@ def _rounds_to(word: str, token: str) -> bool:
 
 
 def _thing(text: str) -> str:
-    """A thing behind a number is a measure, if there is another: food processor 14 cup."""
+    """Returns the thing; one behind a number is a measure, if there is another: food processor 14
+    cup."""
     first = next(filter(None, map(str.strip, _PARTS.split(text.casefold()))), "")
     words = [word for part in first.split() for word in telling_words(part)]
     things = [
@@ -154,15 +157,18 @@ def _thing(text: str) -> str:
 
 
 def _before(words: frozenset[str], tokens: Sequence[str]) -> Sequence[str] | None:
-    """None if none of the words is there, or if it is the first."""
+    """Returns the words before one of these; None if none of them is there, or if it is the
+    first."""
     found = (at for at, word in enumerate(tokens) if word in words and _separates(tokens, at))
     at = next(found, 0)
     return tokens[:at] if at else None
 
 
 def _separates(tokens: Sequence[str], at: int) -> bool:
-    """Not "for adults", "for dry skin" or "service for 4", nor HE compatible, which says what
-    the thing itself is."""
+    """Whether the word separates a thing from what it is for.
+
+    It does not in "for adults", "for dry skin" or "service for 4", nor in HE compatible, which
+    describes the thing itself."""
     after = tokens[at + 1 : at + 1 + _LONGEST_USER]
     if tokens[at] == "compatible":
         return after[:1] == ["with"]
@@ -181,7 +187,7 @@ def _joins(words: Sequence[str], text: str) -> dict[str, frozenset[str]]:
 
 
 def _measured(tokens: Sequence[str]) -> dict[str, tuple[str, Decimal]]:
-    """Without the parts of a sum: 64 GB (2 x 32 GB) is 64 GB."""
+    """Returns numbers with their units, without the parts of a sum: 64 GB (2 x 32 GB) is 64 GB."""
     measured: dict[str, tuple[str, Decimal]] = {}
     for at, unit in enumerate(tokens):
         if at and is_number(tokens[at - 1]) and unit_of(unit) and unit != "pack":
@@ -204,7 +210,7 @@ def _is_rest(feet: str, inches: str) -> bool:
 
 
 def _before_unit(tokens: Sequence[str], at: int) -> Iterator[str]:
-    """All numbers that a unit is said of: 55 x 28 inches."""
+    """Yields all numbers that a unit belongs to: 55 x 28 inches."""
     unit = tokens[at]
     yield tokens[at - 1]
     while at > _LONGEST_JOIN and tokens[at - 2] == TIMES and is_number(tokens[at - 3]):
@@ -214,7 +220,7 @@ def _before_unit(tokens: Sequence[str], at: int) -> Iterator[str]:
 
 
 def _sizes(measured: Iterable[tuple[str, Decimal]]) -> dict[str, frozenset[Decimal]]:
-    """Unit -> numbers."""
+    """Returns the numbers of each unit."""
     sizes: defaultdict[str, set[Decimal]] = defaultdict(set)
     for unit, number in measured:
         sizes[unit].add(number)

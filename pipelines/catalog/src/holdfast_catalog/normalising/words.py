@@ -1,4 +1,4 @@
-"""Words of titles and descriptions, as they are compared and searched for."""
+"""Splits titles and descriptions into words, as they are compared and searched for."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _MARKS = (
 _SHORTEST_JOINED = 4
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _PRINTING = frozenset(("ink", "inks", "toner", "cartridge", "cartridges", "printer", "laser"))
-#: Of gold, where k is no thousand.
+#: In carats of gold, k does not mean a thousand.
 _CARATS = frozenset(("10", "14", "18", "22", "24"))
 
 
 def text_of(value: Any) -> str:
-    """One line without control characters."""
+    """Returns the value on one line without control characters."""
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -47,15 +47,17 @@ def text_of(value: Any) -> str:
 
 
 def tokens_of(text: str) -> list[str]:
-    """All words in order. Marks are removed: Nestlé is nestle. A number is separated from its
-    unit, however they are written: 128GB and 128 gb are the same two words."""
+    """Returns all words in order.
+
+    Marks are removed: Nestlé is nestle. A number is separated from its unit, however they are
+    written: 128GB and 128 gb are the same two words."""
     parts = [part for word in _spaced(text).split() for part in _parts(word)]
     split = [part.removesuffix(".0") if is_number(part) else part for part in parts]  # 5.0 Ah
     return list(_fluid(spelled_alike(_named_alike(_with_times(as_decimals(split))))))
 
 
 def words_of(text: str) -> list[str]:
-    """Each once."""
+    """Returns the words, each once."""
     return list(dict.fromkeys(tokens_of(text)))[:_MOST_WORDS]
 
 
@@ -65,8 +67,9 @@ def telling_words(text: str) -> tuple[str, ...]:
 
 
 def joined_words(text: str) -> list[str]:
-    """What people write with and without joints, as written: ET-2850 is also et2850. A plus at
-    the end is a word, not a joint."""
+    """Returns words that people write with and without joints, as written: ET-2850 is also et2850.
+
+    A plus at the end is a word, not a joint."""
     words = (word for word in text[:_LONGEST].split() if not word.endswith("+"))
     joined = (word for word in words if _JOINTS & set(word.strip("-")))
     known = {compact(word): word for word in joined}
@@ -75,7 +78,7 @@ def joined_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=_CACHED)
 def compact(text: str) -> str:
-    """Letters and digits alone: how model numbers are compared."""
+    """Returns letters and digits alone, as model numbers are compared."""
     folded = normal_form("NFKD", text[:_LONGEST]).casefold()
     return "".join(character for character in folded if character.isalnum())
 
@@ -86,7 +89,8 @@ def has_digit(word: str) -> bool:
 
 
 def _spaced(text: str) -> str:
-    """With spaces for everything that is not a letter, a digit, or a point within a number."""
+    """Returns the text with spaces for everything that is not a letter, a digit, or a point within
+    a number."""
     folded = normal_form("NFKD", f" {text[:_LONGEST]}").casefold()
     for written, meant in _MARKS:
         folded = folded.replace(written, meant)
@@ -121,7 +125,7 @@ def _begins_word(text: str, at: int) -> bool:
 
 
 def _is_enumerated(text: str, at: int) -> bool:
-    """1,2,4 are three numbers."""
+    """Whether the comma separates numbers: 1,2,4 are three."""
     before, after = text[max(at - 2, 0) : at], text[at + 1 : at + 3]
     is_last = before[:1] == "," and before[1:].isdecimal() and after[:1].isdecimal()
     return is_last or (after[1:] == "," and after[:1].isdecimal() and before[-1:].isdecimal())
@@ -135,7 +139,8 @@ def _digits_at(text: str, at: int) -> int:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """77x147 is two numbers, 128gb a number and its unit, f1.8 an aperture, 1/2 a fraction."""
+    """Yields the parts of a word: 77x147 is two numbers, 128gb a number and its unit, f1.8 an
+    aperture, 1/2 a fraction."""
     if "/" in word:
         for part in split_fraction(word):
             yield from [part] if "/" in part else _parts(part)
@@ -167,7 +172,7 @@ def _parts(word: str) -> Iterator[str]:
 
 
 def _is_size(piece: str) -> bool:
-    """A number, or one with a unit."""
+    """Whether the piece is a number, or one with a unit."""
     number = piece.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = piece[len(number) :]
     return is_number(number) and (not unit or unit_of(unit) is not None)
@@ -188,13 +193,13 @@ def _with_unit(word: str) -> Iterator[str]:
 
 @cache
 def _same_words() -> Mapping[str, str]:
-    """Each spelling of a word, with the words that it is read as."""
+    """Returns each spelling of a word, with the words that it is read as."""
     return word_list("spellings").by_word("same")
 
 
 def _named_alike(words: Iterable[str]) -> Iterator[str]:
-    """A colour is named by itself: "color" tells only where it is one of the colours, or says
-    what prints: color ink."""
+    """Drops "color", because a colour is named by itself: the word matters only if it is one of the
+    colours, or says what prints: color ink."""
     before, waiting, same = "", False, _same_words()
     for word in words:
         name = _NUMERALS.get(word, same.get(word, word))
@@ -207,7 +212,7 @@ def _named_alike(words: Iterable[str]) -> Iterator[str]:
 
 
 def _fluid(words: Iterable[str]) -> Iterator[str]:
-    """12 fl oz are 12 oz: what a unit is said of is beside it."""
+    """Yields units without "fl": 12 fl oz are 12 oz, because what a unit measures is beside it."""
     held = ""
     for word in words:
         if held and word != "oz":

@@ -1,4 +1,4 @@
-"""Years that a part fits: 2021-2024, 2021-24."""
+"""Finds years that a part fits: 2021-2024, 2021-24."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _MOST_YEARS = 60
 
 
 def with_whole_years(text: str) -> str:
-    """2021-24 as 2021-2024."""
+    """Writes 2021-24 as 2021-2024."""
     return _RANGE.sub(lambda found: f"{found[1]}-{_end_of(found)}", text)
 
 
 def years_in(text: str) -> frozenset[str]:
-    """Every year of the ranges that a text names."""
+    """Returns every year of the ranges that a text names."""
     years: set[str] = set()
     for found in _RANGE.finditer(text):
         first, last = int(found[1]), int(_end_of(found))

@@ -1,4 +1,4 @@
 """Photographs: what can be read on one, in a child process with limited memory."""
 
-#: What the child process answers if it has too little memory for an image.
+#: The error of the child process if it has too little memory for an image.
 NO_MEMORY = "NO_MEMORY"

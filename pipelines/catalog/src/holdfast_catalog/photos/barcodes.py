@@ -1,7 +1,7 @@
-"""Article numbers on a photograph: barcodes that are turned, tilted, blurred, noisy or small.
+"""Reads article numbers on a photograph: barcodes that are turned, tilted, blurred, noisy or small.
 
-The whole photograph is looked at first. If that is not enough, places with parallel bars are
-looked for, turned upright, and averaged along the bars, which takes the noise away.
+The whole photograph is tried first. If that is not enough, places with parallel bars are located,
+turned upright, and averaged along the bars, which removes the noise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WEAK: Any = [
 ]
 _ALL: Any = [*_STRONG, *_WEAK]
 _PLACED: Any = [*_STRONG, zxingcpp.BarcodeFormat.EAN8]
-_CELL = 8  # pixels that are looked at together
+_CELL = 8  # pixels that are examined together
 _WINDOW = 5  # cells
 _STRIP = 16 * _CELL
 _MOST_PLACES = 4
@@ -41,7 +41,9 @@ _CLEAR = 0.15
 
 
 def article_numbers(image: Image.Image, whole: Callable[[], Image.Image | None]) -> list[str]:
-    """`whole` is the photograph before it was reduced, if it was: a small code is lost by that."""
+    """Returns the article numbers.
+
+    `whole` is the photograph before it was reduced, if it was: a small code is lost by that."""
     grey = ImageOps.grayscale(image)
     found, weak = _read_whole(grey)
     if found:
@@ -54,7 +56,9 @@ def article_numbers(image: Image.Image, whole: Callable[[], Image.Image | None])
 
 
 def _read_whole(grey: Image.Image) -> tuple[list[str], list[str]]:
-    """Long codes and short ones. A short one may hide a long one: that is looked for again."""
+    """Returns long codes and short ones.
+
+    A short one may hide a long one: that is searched for again."""
     pixels = numpy.asarray(grey)
     results = zxingcpp.read_barcodes(pixels, formats=_ALL)
     weak = _texts(result for result in results if result.format in _WEAK)
@@ -69,7 +73,7 @@ def _numbers(pixels: Pixels, formats: Any, **options: Any) -> list[str]:
 
 
 def _texts(results: Iterable[Any]) -> list[str]:
-    """Each once."""
+    """Returns the texts, each once."""
     return list(dict.fromkeys(result.text for result in results if result.text.isdecimal()))
 
 
@@ -90,18 +94,19 @@ def _is_sure(votes: Counter[str]) -> bool:
 
 
 def _elected(votes: Counter[str]) -> str:
-    """A number that was read often enough, in different ways, and more often than any other."""
+    """Returns a number that was read often enough, in different ways, and more often than any
+    other."""
     (number, count), (_, second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
     fewest = _VOTES if len(number) > _SHORT else _VOTES_OF_SHORT
     return number if count >= fewest and count > second else ""
 
 
 def _places(grey: Image.Image) -> Iterator[tuple[float, float, float]]:
-    """Where bars are, the clearest first, and at which angle in degrees."""
+    """Yields where bars are, the clearest first, and at which angle in degrees."""
     pixels = numpy.asarray(grey.filter(ImageFilter.GaussianBlur(1)))
     if min(pixels.shape) < _CELL * _WINDOW:
         return
-    # In strips: the slopes of a whole photograph take many times its memory.
+    # In strips, because the slopes of a whole photograph take many times its memory.
     strips = [_slopes(pixels, top) for top in range(0, pixels.shape[0] - _CELL + 1, _STRIP)]
     across, along, mixed = (_mean(numpy.vstack(cells)) for cells in zip(*strips, strict=True))
     strength = numpy.hypot(across - along, 2 * mixed)
@@ -122,7 +127,7 @@ def _forget(clearness: Pixels, row: int, column: int) -> None:
 
 
 def _slopes(pixels: Pixels, top: int) -> tuple[Pixels, Pixels, Pixels]:
-    """Products of slopes in the cells of a strip, with the rows next to it."""
+    """Returns products of slopes in the cells of a strip, with the rows next to it."""
     start = max(0, top - 1)
     part = pixels[start : top + _STRIP + 1].astype(numpy.float32)
     down, right = (each[top - start :][:_STRIP] for each in numpy.gradient(part))
@@ -136,7 +141,7 @@ def _cells(values: Pixels) -> Pixels:
 
 
 def _mean(cells: Pixels) -> Pixels:
-    """Of the cells around each cell."""
+    """Returns the mean of the cells around each cell."""
     half = _WINDOW // 2
     padded = numpy.pad(cells, ((half + 1, half), (half + 1, half)), mode="edge")
     sums = padded.cumsum(0).cumsum(1)
@@ -146,7 +151,7 @@ def _mean(cells: Pixels) -> Pixels:
 
 
 def _read_place(source: Image.Image, x: float, y: float, angle: float, votes: Counter[str]) -> None:
-    """Adds what is read on bands across the bars, until one number is sure."""
+    """Adds what is read on bands across the bars, until one number is certain."""
     if not any(_has_bars(_upright(source, x, y, angle + more, 1.0)) for more in _ANGLES[:3]):
         return
     for zoom in _ZOOMS:
@@ -158,7 +163,7 @@ def _read_place(source: Image.Image, x: float, y: float, angle: float, votes: Co
 
 
 def _upright(source: Image.Image, x: float, y: float, angle: float, zoom: float) -> Image.Image:
-    """The surroundings of a point, turned so that bars stand upright, and enlarged."""
+    """Returns the surroundings of a point, turned so that bars stand upright, and enlarged."""
     width, height = _CROP
     turn = numpy.radians(angle)
     cos, sin = float(numpy.cos(turn)) / zoom, float(numpy.sin(turn)) / zoom
@@ -174,7 +179,7 @@ def _upright(source: Image.Image, x: float, y: float, angle: float, zoom: float)
 
 
 def _bands(upright: Image.Image) -> Iterator[Pixels]:
-    """Rows averaged over a height, as an image that is high enough to be read."""
+    """Yields rows averaged over a height, as an image that is high enough to be read."""
     pixels = numpy.asarray(upright, dtype=numpy.float32)
     middle = pixels.shape[0] // 2
     for half in _BANDS:
@@ -185,7 +190,7 @@ def _bands(upright: Image.Image) -> Iterator[Pixels]:
 
 
 def _has_bars(upright: Image.Image) -> bool:
-    """Whether dark and light take turns often enough: most places have an edge or two."""
+    """Whether dark and light alternate often enough: most places have an edge or two."""
     pixels = numpy.asarray(upright, dtype=numpy.float32)
     middle = pixels.shape[0] // 2
     rows = pixels[middle - _BANDS[1] : middle + _BANDS[1] + 1].mean(axis=0)
@@ -200,7 +205,7 @@ def _sharpened(rows: Pixels) -> Pixels:
 
 
 def _as_image(rows: Pixels) -> Pixels:
-    """Twice as wide, in full contrast."""
+    """Returns the rows twice as wide, in full contrast."""
     places = numpy.arange(0, len(rows) - 1, 0.5)
     wide = numpy.interp(places, numpy.arange(len(rows)), rows)
     low, high = numpy.percentile(wide, (2, 98))

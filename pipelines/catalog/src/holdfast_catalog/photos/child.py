@@ -1,7 +1,7 @@
 """The child process that opens images: orientation, thumbnail, hash, barcodes, text.
 
-Reads one request per line from standard input and answers each with one line. Images are the most
-dangerous input there is: what goes wrong here ends this process and nothing else.
+It reads one request per line from standard input and answers each with one line. Images are the
+most dangerous input there is: an error here ends this process and nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEIC_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 _THUMBNAIL = (320, 320)
 _LARGEST_SIDE = 1600
 _TEXT_SIDE = 1280
-_REDUCED = 1.2  # a photograph that was larger than this is looked at again, as a whole
+_REDUCED = 1.2  # a photograph that was larger than this is examined again, as a whole
 _HASH_SIDE = 8
 _MOST_LINES = 40
 _SUREST = 0.5
@@ -34,7 +34,7 @@ _TOO_MUCH = {"code": NO_MEMORY, "error": "the image needs too much memory"}
 
 
 class Unreadable(Exception):
-    """The image cannot be used; the first argument is its error code."""
+    """Raised if the image cannot be used; the first argument is its error code."""
 
 
 def main() -> None:
@@ -55,7 +55,7 @@ def _answer(reader: _Reader, request: dict[str, Any]) -> dict[str, Any]:
     except Unreadable as error:
         return {"code": error.args[0], "error": error.args[1]}
     except OSError as error:
-        cut = "truncated" in str(error)  # what Pillow says, with numbers that mean nothing here
+        cut = "truncated" in str(error)  # Pillow's own text, with numbers that mean nothing here
         message = "it is cut off: the rest is missing" if cut else f"it cannot be read: {error}"
         return {"code": "MEDIA_FORMAT_ERROR", "error": message[:300]}
     except MemoryError:
@@ -65,7 +65,9 @@ def _answer(reader: _Reader, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _library_error(error: Exception) -> dict[str, Any]:
-    """Some put a whole traceback into the text; its end says what happened."""
+    """Returns the error of a library.
+
+    Some put a whole traceback into the text; its end says what happened."""
     text = str(error).strip()
     if "bad_alloc" in text or "allocate" in text:
         return dict(_TOO_MUCH)
@@ -124,7 +126,7 @@ class _Reader:
         return (height, width) if is_turned else (width, height)
 
     def _whole(self, path: str, reduced: Any) -> Any:
-        """The photograph as it was taken, in grey; None if it was not larger."""
+        """Returns the photograph as it was taken, in grey; None if it was not larger."""
         from PIL import Image, ImageOps
 
         image = Image.open(path, formats=self._formats)
@@ -143,8 +145,8 @@ class _Reader:
         except UnidentifiedImageError:
             raise Unreadable("MEDIA_FORMAT_ERROR", _why_unknown(path)) from None
         if image.format in ("JPEG", "MPO"):
-            # Decoded at a smaller size from the start: the whole of it is never in memory. Both
-            # sides are named: the shorter one would keep it large.
+            # Decoded at a smaller size from the start, so that the whole of it is never in memory.
+            # Both sides are given: the shorter one alone would keep it large.
             longest = max(image.size)
             sides = [side * _LARGEST_SIDE // longest for side in image.size]
             image.draft("RGB", (max(1, sides[0]), max(1, sides[1])))
@@ -158,7 +160,8 @@ class _Reader:
         return _in_8_bits(image, "RGB")
 
     def _text(self, image: Any) -> list[str]:
-        """Lines from the largest letters to the smallest: what it is called comes first."""
+        """Returns lines from the largest letters to the smallest: the product's name comes
+        first."""
         import numpy
 
         if self._ocr is None:
@@ -179,14 +182,16 @@ class _Reader:
 
 
 def _reduced(image: Any, size: tuple[int, int]) -> Any:
-    """A copy that fits into a size; never a larger one."""
+    """Returns a copy that fits into a size; never a larger one."""
     from PIL import ImageOps
 
     return ImageOps.contain(image, size) if max(image.size) > max(size) else image
 
 
 def _in_8_bits(image: Any, mode: str) -> Any:
-    """Pillow makes everything brighter than 255 white: of 16 bits, the upper ones are taken."""
+    """Converts to 8 bits.
+
+    Pillow makes everything brighter than 255 white: of 16 bits, the upper ones are taken."""
     import numpy
     from PIL import Image
 
@@ -196,11 +201,11 @@ def _in_8_bits(image: Any, mode: str) -> Any:
 
 
 def difference_hash(image: Any) -> str:
-    """64 bits that say where the image gets brighter, the same at every size; then the mean colors
-    of its quarters."""
+    """Returns 64 bits that say where the image gets brighter, the same at every size; then the mean
+    colors of its quarters."""
     from PIL import Image
 
-    # Not converted if it need not be: that copies the whole image.
+    # Not converted unless necessary: that copies the whole image.
     colored = image if image.mode == "RGB" else image.convert("RGB")
     small = colored.resize((_HASH_SIDE + 1, _HASH_SIDE), Image.Resampling.BOX).convert("L")
     pixels = list(small.getdata())

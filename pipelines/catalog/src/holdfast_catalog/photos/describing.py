@@ -1,4 +1,4 @@
-"""What is kept of a photograph, and what its row in the grid says about it."""
+"""Keeps what is known about a photograph, and describes it in its row of the grid."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ async def describe(result: Json, name: str, photo: Photo, seen: SeenPhotos, ctx:
 
 
 def _is_dry_run(ctx: Context) -> bool:
-    """Then there is no job: nothing is kept, nor compared with the dry runs of others."""
+    """Whether there is no job: then nothing is kept, nor compared with other dry runs."""
     return not ctx.job.id
 
 
 async def _same_photo(name: str, photo: Photo, seen: SeenPhotos, ctx: Context) -> Seen | None:
-    """Another photograph of the job that is the same, or almost."""
+    """Returns another photograph of the job that is the same, or almost."""
     if _is_dry_run(ctx):
         return None
     own = Seen(ctx.seq, name, photo.hash)

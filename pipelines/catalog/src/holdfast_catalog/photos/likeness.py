@@ -1,4 +1,4 @@
-"""Which photographs of a job are almost the same: another size, another compression."""
+"""Finds which photographs of a job are almost the same: another size, another compression."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 MOST_BITS = 5
 _BAND_DIGITS = 2
 _HASH_DIGITS = 16
-#: Of 255. Compression and size change the mean of a quarter by less.
+#: Out of 255. Compression and size change the mean of a quarter by less.
 _MOST_TINT = 16
 _APART = 64
 _MOST_SEEN = 2_000
@@ -23,20 +23,22 @@ class Seen(NamedTuple):
 
 
 def bands_of(photo_hash: str) -> list[tuple[int, str]]:
-    """Parts of a hash. Of eight, at least three are equal if five bits differ."""
+    """Returns parts of a hash. Of eight, at least three are equal if five bits differ."""
     steps = range(0, _HASH_DIGITS, _BAND_DIGITS)
     return [(at // _BAND_DIGITS, photo_hash[at : at + _BAND_DIGITS]) for at in steps]
 
 
 def nearest(photo_hash: str, others: Iterable[Seen]) -> Seen | None:
-    """The one that is most alike; of equals, the first row."""
+    """Returns the most similar one; of equals, the first row."""
     ranked = [(distance(photo_hash, other.hash), other.seq, other) for other in others]
     near = [each for each in ranked if each[0] <= MOST_BITS]
     return min(near)[2] if near else None
 
 
 def distance(one: str, other: str) -> int:
-    """In bits. Plain photographs have no bits to tell them apart: then their colors do."""
+    """Returns the distance in bits.
+
+    Plain photographs have no bits that distinguish them: then their colors do."""
     if not _is_same_tint(one[_HASH_DIGITS + 1 :], other[_HASH_DIGITS + 1 :]):
         return _APART
     return (_bits(one) ^ _bits(other)).bit_count()
@@ -47,7 +49,7 @@ def _bits(photo_hash: str) -> int:
 
 
 def _is_same_tint(one: str, other: str) -> bool:
-    """Hashes of earlier versions have none."""
+    """Whether the tints are the same; hashes of earlier versions have none."""
     if not one or not other:
         return True
     pairs = zip(bytes.fromhex(one), bytes.fromhex(other), strict=True)
@@ -67,7 +69,7 @@ class SeenPhotos:
             self._photos.popitem(last=False)
 
     def alike(self, job_id: int, photo: Seen) -> list[Seen]:
-        """Those of a job that differ in a few bits, apart from itself."""
+        """Returns those of a job that differ in a few bits, apart from itself."""
         own = _bits(photo.hash)
         return [
             other

@@ -1,4 +1,4 @@
-"""What a photograph says it shows, as a product that can be looked up."""
+"""Derives from a photograph a product that can be looked up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_CHARACTERS = 300
 
 
 def from_barcodes(name: str, barcodes: Sequence[str], currency: str) -> Product | None:
-    """By the first barcode that is an article number."""
+    """Returns the product of the first barcode that is an article number."""
     numbers = [article_number(code).gtin for code in barcodes]
     gtin = next(filter(None, numbers), None)
     if gtin is None:
@@ -22,7 +22,8 @@ def from_barcodes(name: str, barcodes: Sequence[str], currency: str) -> Product 
 
 
 def from_text(lines: Sequence[str], currency: str) -> Product | None:
-    """By what is printed on it; numbers under a barcode that could not be read count too."""
+    """Returns the product of the printed text; numbers under a barcode that could not be read count
+    too."""
     numbers = (article_number(line).gtin for line in lines if len(line) >= 8)
     gtin = next(filter(None, numbers), None)
     text = text_of(" ".join(lines))[:_MOST_CHARACTERS]

@@ -19,7 +19,7 @@ from holdfast.errors import Failed
 from holdfast_catalog.photos import NO_MEMORY
 
 _CHILD = "holdfast_catalog.photos.child"
-#: What an image took is given back when it was read; numpy needs no threads here.
+#: Makes memory that an image took return after reading; numpy needs no threads here.
 LEAN = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": "131072",
@@ -28,13 +28,14 @@ LEAN = {
 }
 _LONGEST_LINE = 8 * 1024 * 1024
 _CRASH = {"code": "CRASHED", "error": "the process that reads images crashed on it twice"}
-#: After these a new process is started; the code of an image at which that ended so, too.
+#: Failures after which the child is restarted, and the error code the image gets if it happens
+#: twice.
 _ENDS = {"CRASHED": "MEDIA_FORMAT_ERROR", NO_MEMORY: "MEDIA_TOO_LARGE"}
 
 
 @dataclass(frozen=True, slots=True)
 class Photo:
-    """`hash` is the same for the same photograph at another size."""
+    """What is on a photograph. `hash` is the same for the same photograph at another size."""
 
     width: int
     height: int
@@ -44,7 +45,7 @@ class Photo:
 
 
 class PhotoReader:
-    """One child for each event loop that uses it; one image at a time."""
+    """Reads photographs with one child for each event loop that uses it, one image at a time."""
 
     def __init__(self, megabytes: int, most_pixels: int, seconds: float) -> None:
         self._arguments = (str(megabytes), str(most_pixels))
@@ -68,7 +69,7 @@ class PhotoReader:
         )
 
     async def text(self, path: Path) -> list[str]:
-        """The lines that can be read on it, the largest first."""
+        """Returns the lines that can be read on it, the largest first."""
         lines: list[str] = (await self._ask(path, text=True))["text"]
         return lines
 
@@ -91,7 +92,7 @@ class PhotoReader:
             answer = await self._exchange(request)
             if answer.get("code") in _ENDS:
                 # The image need not be the reason: a host that is short of memory kills, too, and
-                # what was read before may have left too little of it.
+                # earlier images may have left too little of it.
                 await self.close()
                 answer = await self._exchange(request)
             if answer.get("code") in _ENDS:

@@ -1,4 +1,4 @@
-"""What a provider is: data about a shop, and how it is asked."""
+"""Defines a provider: data about a shop, and how it is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers on the web share: settings of a shop, addresses from templates, prices."""
+"""Shared code of providers on the web: settings of a shop, addresses from templates, prices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO = ("false", "no", "0")
 
 
 def checked_template(shop: Shop, name: str, required: bool = True) -> str:
-    """An address with places such as {query}."""
+    """Returns an address with places such as {query}."""
     template = shop.settings.get(name, "")
     if not template and not required:
         return ""
@@ -54,7 +54,7 @@ def checked_template(shop: Shop, name: str, required: bool = True) -> str:
 
 
 def _places(template: str) -> set[str] | None:
-    """None if they cannot be read, or have more in them than a name."""
+    """Returns the places; None if they cannot be read, or contain more than a name."""
     try:
         parts = list(Formatter().parse(template))
     except ValueError:
@@ -87,8 +87,10 @@ def _filled(query: Query) -> dict[str, str]:
 
 
 def headers_of(shop: Shop) -> dict[str, str]:
-    """What is sent with each request. A value `env:NAME` is read from the environment of the
-    process that sends it, so that keys are not in the database."""
+    """Returns the headers of each request.
+
+    A value `env:NAME` is read from the environment of the process that sends it, so that keys are
+    not in the database."""
     headers = {}
     for name, value in dict(shop.settings.get("headers", {})).items():
         reference = str(value).removeprefix(_FROM_ENVIRONMENT)
@@ -106,7 +108,8 @@ def headers_of(shop: Shop) -> dict[str, str]:
 
 
 def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency: str) -> Offer:
-    """An offer from what a reply says; a price that cannot be used is a flaw, said in words."""
+    """Returns an offer from what a reply says; a price that cannot be used is a flaw, described in
+    words."""
     currency = currency_named(text_of(values.get("currency"))) or shop.currency or default_currency
     read = amount(values.get("price"), currency)
     return Offer(
@@ -128,7 +131,8 @@ def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency:
 
 
 def _link(url: Any, page: str) -> str:
-    """The page of an offer, also if its link is relative; else the page that was asked for."""
+    """Returns the page of an offer, even if its link is relative; else the page that was
+    requested."""
     text = text_of(url) if isinstance(url, str) else ""
     if text and not text.startswith(("https://", "http://")):
         try:

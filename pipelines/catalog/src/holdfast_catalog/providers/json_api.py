@@ -1,4 +1,4 @@
-"""A shop with a JSON API: an address with places, and paths into the reply."""
+"""Asks a shop with a JSON API: an address with places, and paths into the reply."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class JsonApi:
-    """`items` is the path to the list of offers; each field has a path within an offer. A path is
+    """A JSON API.
+
+    `items` is the path to the list of offers; each field has a path within an offer. A path is
     names and numbers joined by points: `results`, `offers.0.price`."""
 
     shop: Shop
@@ -83,7 +85,7 @@ class JsonApi:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """_MISSING if there is nothing."""
+    """Returns the value at a path; _MISSING if there is none."""
     for step in filter(None, path.split(".")):
         if isinstance(value, dict):
             value = value.get(step, _MISSING)

@@ -37,7 +37,7 @@ class LocalCatalog:
 
 
 async def _alike(query: Query, ctx: Context) -> list[Row]:
-    """Products whose words are like these, where the database finds them."""
+    """Returns products with similar words, if the database can find them."""
     if not (await ctx.read("catalog_finds_misspelt"))[0]["found"]:
         return []
     params = {"text": " ".join(query.words), "limit": _MOST_OFFERS}
@@ -49,7 +49,8 @@ def _model_key(query: Query) -> str | None:
 
 
 def other_words(words: Sequence[str]) -> list[str]:
-    """What shops may call it, and neighbours written in one: night stand as nightstand."""
+    """Returns other names that shops may use, and neighbours written as one: night stand as
+    nightstand."""
     names = [name for word in words for name in synonyms(word)]
     names += [name for each in phrases_in(tuple(words)).values() for name in each]
     joined = [f"{a}{b}" for a, b in pairwise(words) if a.isalpha() and b.isalpha()]
@@ -58,8 +59,9 @@ def other_words(words: Sequence[str]) -> list[str]:
 
 
 def search_words(words: Sequence[str]) -> str:
-    """Any of these words. Both databases take them in quotes: they are letters, digits and
-    points."""
+    """Returns a search for any of these words.
+
+    Both databases accept them in quotes: they are letters, digits and points."""
     return " OR ".join(f'"{word}"' for word in words)
 
 

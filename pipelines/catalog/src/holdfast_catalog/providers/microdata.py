@@ -1,4 +1,4 @@
-"""schema.org data in the attributes of a page: itemscope, itemtype and itemprop."""
+"""Reads schema.org data in the attributes of a page: itemscope, itemtype and itemprop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class _Open:
 
 
 class _Items(HTMLParser):
-    """`top` are the items that belong to no other, as the JSON-LD that would say the same."""
+    """Collects items.
+
+    `top` are those that belong to no other, as the JSON-LD that would say the same."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -71,7 +73,7 @@ class _Items(HTMLParser):
         return _Open(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """What was left open within it ends too."""
+        """Ends an element, and whatever was left open within it."""
         while self._tags[tag]:
             element = self._open.pop()
             self._tags[element.tag] -= 1
@@ -93,7 +95,7 @@ class _Items(HTMLParser):
 
 
 def _add(owner: dict[str, Any], names: tuple[str, ...], value: Any) -> None:
-    """Of texts the first counts; items, such as offers, become a list."""
+    """Adds a value: only the first text counts; items, such as offers, become a list."""
     for name in names:
         if name not in owner:
             owner[name] = value
@@ -104,7 +106,7 @@ def _add(owner: dict[str, Any], names: tuple[str, ...], value: Any) -> None:
 
 
 def microdata(html: str) -> list[dict[str, Any]]:
-    """The items of a page that belong to no other, each with its properties."""
+    """Returns the items of a page that belong to no other, each with its properties."""
     parser = _Items()
     parser.feed(html)
     return parser.top

@@ -1,4 +1,4 @@
-"""The shops that are asked: rows of a table, read again every few seconds."""
+"""Reads the shops to ask: rows of a table, read again every few seconds."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class Shops:
         self._providers: list[Provider] = []
 
     async def providers(self, ctx: Context, only: str = "") -> Sequence[Provider]:
-        """In order of priority; the local catalogue unless it was switched off. It is an error if
-        there is none to ask: that no shop has an offer would be wrong."""
+        """Returns providers in order of priority; the local catalogue unless it was switched off.
+
+        It is an error if there is none to ask: saying that no shop has an offer would be wrong."""
         now = self._clock.monotonic()
         if self._read_at is None or now - self._read_at >= self._options.providers_seconds:
             rows = await ctx.read("catalog_providers")
@@ -49,7 +50,7 @@ class Shops:
 
 
 def with_local(rows: Iterable[Row | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """All shops: the local catalogue is one, the first unless it was set up otherwise."""
+    """Returns all shops: the local catalogue is one, the first unless it was set up otherwise."""
     shops = [dict(row) for row in rows]
     if any(shop["kind"] == LOCAL.kind for shop in shops):
         return shops

@@ -1,4 +1,4 @@
-"""A shop whose pages say what they offer: schema.org Product and Offer, as JSON-LD or microdata."""
+"""Asks a shop whose pages contain offers: schema.org Product and Offer, as JSON-LD or microdata."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class StructuredData:
         return self.offers_in(blocks, url)
 
     def offers_in(self, blocks: Sequence[Any], url: str) -> Sequence[Offer]:
-        """No more is read of a page than is used: it may have a million."""
+        """Returns offers. No more of a page is read than is used: it may have a million."""
         products = chain.from_iterable(map(products_in, blocks))
         return [
             offer_of(self.shop, values, url, self.options.currency)
@@ -99,7 +99,7 @@ class _Scripts(HTMLParser):
 
 
 def schema_data(html: str) -> list[Any]:
-    """JSON-LD if it has a product; shops that have microdata too say the same there."""
+    """Returns JSON-LD if it has a product; shops that also have microdata say the same there."""
     blocks = linked_data(html)
     if any(next(products_in(block), None) for block in blocks):
         return blocks
@@ -107,7 +107,7 @@ def schema_data(html: str) -> list[Any]:
 
 
 def linked_data(html: str) -> list[Any]:
-    """The JSON-LD blocks of a page that can be read."""
+    """Returns the JSON-LD blocks of a page that can be read."""
     parser = _Scripts()
     parser.feed(html)
     blocks = []
@@ -120,7 +120,7 @@ def linked_data(html: str) -> list[Any]:
 
 
 def products_in(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Every Product anywhere in a block, once per offer."""
+    """Yields every Product anywhere in a block, once per offer."""
     if depth > _DEEPEST:
         return
     if isinstance(value, list):
@@ -148,7 +148,7 @@ def _offers_of(product: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _priced(offers: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Each offer; those within an AggregateOffer instead of it, if it lists them."""
+    """Yields each offer; those within an AggregateOffer instead of it, if it lists them."""
     for offer in offers if isinstance(offers, list) else [offers]:
         if isinstance(offer, dict) and depth <= _DEEPEST:
             within = offer.get("offers")
@@ -171,7 +171,9 @@ def _offer(offer: dict[str, Any], product: dict[str, Any]) -> dict[str, Any]:
 
 
 def _specification(value: Any) -> dict[str, Any]:
-    """The current price: those with a type are former or suggested ones. Of several, none."""
+    """Returns the current price: those with a type are former or suggested ones.
+
+    Returns none if there are several."""
     specifications = value if isinstance(value, list) else [value]
     priced = [each for each in specifications if isinstance(each, dict) and "price" in each]
     current = [each for each in priced if "priceType" not in each] or priced
@@ -179,7 +181,9 @@ def _specification(value: Any) -> dict[str, Any]:
 
 
 def _price(offer: dict[str, Any], specification: dict[str, Any]) -> Any:
-    """A range, as of an AggregateOffer, stays one: its lower end is not the price."""
+    """Returns the price.
+
+    A range, as of an AggregateOffer, stays one: its lower end is not the price."""
     low, high = offer.get("lowPrice"), offer.get("highPrice")
     if offer.get("price") is None and low is not None:
         return low if high is None or str(high) == str(low) else f"{low} - {high}"
@@ -187,7 +191,8 @@ def _price(offer: dict[str, Any], specification: dict[str, Any]) -> Any:
 
 
 def _is_a(value: dict[str, Any], kind: str) -> bool:
-    """Also by its whole address, http://schema.org/Product, or with a prefix, schema:Product."""
+    """Whether it is of the kind, also by its whole address, http://schema.org/Product, or with a
+    prefix, schema:Product."""
     kinds = value.get("@type")
     names = kinds if isinstance(kinds, list) else [kinds]
     return any(str(name).rpartition("/")[2].rpartition(":")[2] == kind for name in names)

@@ -21,14 +21,16 @@ from   catalog_products
 where  id in (@each(:ids, bigint)) and words <> '';
 
 -- name: catalog_finds_misspelt
-select count(*) as found from pg_extension where extname = 'pg_trgm';
+select count(*) as found
+from   pg_extension e join pg_namespace n on n.oid = e.extnamespace
+where  e.extname = 'pg_trgm' and n.nspname = 'public';
 
 -- name: catalog_by_likeness
--- Products that have words like these: for lists that misspell all of them.
+-- Products with similar words, for lists that misspell all of them.
 with matching as materialized (
-    select   p.id, sum(word_similarity(w.word, p.words)) as likeness
+    select   p.id, sum(public.word_similarity(w.word, p.words)) as likeness
     from     unnest(string_to_array(cast(:text as text), ' ')) w(word)
-             join catalog_products p on w.word <% p.words
+             join catalog_products p on w.word operator(public.<%) p.words
     where    length(w.word) > 3
     group by p.id
     order by likeness desc, p.id

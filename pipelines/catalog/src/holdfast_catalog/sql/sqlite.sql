@@ -16,7 +16,7 @@ select id, words from catalog_products where id in (@each(:ids, bigint));
 select 0 as found;
 
 -- name: catalog_by_likeness
--- SQLite has no trigrams that forgive an error.
+-- SQLite has no trigrams, which tolerate errors.
 select title, price_minor, currency, brand, model, gtin, sku, url, source, condition, trusted
 from   catalog_products
 where  cast(:text as text) is null

@@ -1,4 +1,4 @@
-"""Shops and catalogues, and what the page of an item shows besides."""
+"""The pages of shops and catalogues, and what the page of an item also shows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Seq = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 
 @router.get("")
 async def index(visit: Visitor) -> Response:
-    """The catalogues that were loaded, and the shops in the order in which they are asked."""
+    """Shows the catalogues that were loaded, and the shops in the order in which they are asked."""
     shops = with_local(await visit.parts.fetch("catalog_providers"))
     for shop in shops:
         shop["settings"] = orjson.loads(shop["settings"])
-        shop["settings"].pop("headers", None)  # they may have keys in them
+        shop["settings"].pop("headers", None)  # they may contain keys
     sources = [dict(row) for row in await visit.parts.fetch("catalog_sources")]
     for source in sources:
         source["updated_at"] = _instant(source["updated_at"])
@@ -38,7 +38,7 @@ async def index(visit: Visitor) -> Response:
 
 @router.get("/jobs/{job_id}/items/{seq}/searches")
 async def searches(visited: VisitedJob, seq: Seq) -> Response:
-    """What was asked of shops for an item, as part of its page."""
+    """Shows what shops were asked for an item, as part of its page."""
     params = {"job_id": visited.job.id, "seq": seq}
     events = await visited.visit.parts.fetch("catalog_search_events_of_item", params)
     return visited.visit.part("catalog/searches.html", events=events)
@@ -58,7 +58,7 @@ async def thumbnail(visited: VisitedJob, seq: Seq) -> Response:
 
 @router.post("/jobs/{job_id}/items/{seq}/price")
 async def set_price(visited: VisitedJob, visit: OperatorPost, seq: Seq) -> Response:
-    """A price that a person typed: a decision like any other."""
+    """Sets a price that a person typed: a decision like any other."""
     form = await fields(visit.request)
     version = form.get("version", "0")
     body = RulingBody(
@@ -80,7 +80,7 @@ async def set_price(visited: VisitedJob, visit: OperatorPost, seq: Seq) -> Respo
 
 @router.get("/jobs/{job_id}")
 async def figures(job_id: Id, visited: VisitedJob) -> Response:
-    """How often each shop was asked in a job, and how well it answered."""
+    """Shows how often each shop was asked in a job, and how well it answered."""
     rows = await visited.visit.parts.fetch("catalog_provider_figures", {"job_id": job_id})
     return await visited.visit.page(
         "catalog/figures.html", here="catalog", job=visited.shape, figures=rows
@@ -88,5 +88,5 @@ async def figures(job_id: Id, visited: VisitedJob) -> Response:
 
 
 def _instant(value: datetime | str) -> datetime:
-    """SQLite keeps instants as text."""
+    """Parses an instant, which SQLite keeps as text."""
     return value if isinstance(value, datetime) else datetime.fromisoformat(value)

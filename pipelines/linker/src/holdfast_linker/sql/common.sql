@@ -24,7 +24,8 @@ where  linker_tasks.state <> 'moved'
 returning job_id;
 
 -- name: linker_reviewed
--- Which of these tasks people decided about; nobody decides about them until this transaction ends.
+-- The tasks that people decided about; no one decides about these tasks until this transaction
+-- ends.
 select seq, state, reviewed_at
 from   linker_tasks
 where  job_id = :job_id and seq in (@each(:seqs, bigint))
@@ -36,7 +37,7 @@ from   linker_candidates
 where  job_id = :job_id and seq in (@each(:seqs, bigint)) and status = 'rejected';
 
 -- name: linker_drop_suggestions
--- Before new ones are written; what people added or rejected stays.
+-- Removes candidates before new ones are written; what people added or rejected stays.
 delete from linker_candidates
 where  job_id = :job_id and seq in (@each(:seqs, bigint)) and source = 'automated_search'
        and status <> 'rejected'
@@ -110,7 +111,7 @@ where  job_id = :job_id
 returning seq;
 
 -- name: linker_delete_job_datasets
--- Those of a deleted project stay until their files are deleted.
+-- The datasets of a deleted project stay until their files are deleted.
 delete from linker_datasets
 where  id in (select d.id
               from   linker_datasets d
@@ -128,7 +129,7 @@ returning seq;
 -- A person's decision.
 
 -- name: linker_task
--- Nothing is written about it by others until this transaction ends.
+-- Locks the task: no one else writes about it until this transaction ends.
 select t.job_id, t.seq, t.project_id, t.key, t.name, t.state, t.score, t.item, t.entry, t.reason,
        t.reviewer, t.reviewed_at
 from   linker_tasks t
@@ -154,7 +155,7 @@ where  job_id = :job_id and seq = :seq
 returning seq;
 
 -- name: linker_mark_candidates
--- `item` gets one status, the others another; null leaves the others alone.
+-- `item` gets one status, the others another; null leaves the others unchanged.
 update linker_candidates
 set    status = case when item = cast(:item as text) then cast(:status as text)
                      else coalesce(cast(:others as text), status) end,
@@ -214,7 +215,7 @@ from   linker_projects
 where  id = :id and deleted_at is null;
 
 -- name: linker_projects
--- Those that a person may see: all, or their own and those to which they are invited.
+-- The projects that a person may see: all, or their own and those to which they are invited.
 select   @linker_project_columns
 from     linker_projects p
 where    deleted_at is null and id < :before
@@ -232,14 +233,15 @@ where  id = :id and deleted_at is null
 returning id;
 
 -- name: linker_hide_project
--- Before its jobs are deleted: nothing is added to it any more.
+-- Locked before its jobs are deleted: nothing is added to it any more.
 update linker_projects
 set    deleted_at = @now
 where  id = :id and deleted_at is null
 returning id;
 
 -- name: linker_deleted_projects
--- Whose deletion has begun. A dataset that was just claimed may get a job: that is waited for.
+-- Projects whose deletion has begun. A dataset that was just claimed may get a job, which is waited
+-- for.
 select   @linker_project_columns
 from     linker_projects p
 where    deleted_at is not null
@@ -251,7 +253,7 @@ order by id
 limit    :limit;
 
 -- name: linker_drop_project_tasks
--- Of entries that came as messages; those of datasets go with their jobs.
+-- Entries that came as messages; those of datasets go with their jobs.
 delete from linker_tasks
 where  (job_id, seq) in (select job_id, seq from linker_tasks where project_id = :id limit :limit)
 returning seq;
@@ -333,7 +335,7 @@ where  id = :project_id and deleted_at is null
 returning id;
 
 -- name: linker_dataset_by_name
--- The newest first, with what its job reads.
+-- Datasets, the newest first, with what their jobs read.
 select   d.id, d.mapping, d.job_id, j.input_key
 from     linker_datasets d
          left join jobs j on j.id = d.job_id
@@ -353,7 +355,7 @@ where  id = :id and project_id = :project_id and job_id is null
 returning id;
 
 -- name: linker_claim_dataset
--- Of two requests to match it, one starts the job; a minute later it may be tried again.
+-- If two requests want to match it, one starts the job; a minute later it may be tried again.
 update linker_datasets
 set    claimed_at = @now
 where  id = :id and job_id is null and (claimed_at is null or @seconds_since(claimed_at) > 60)
@@ -369,7 +371,7 @@ returning id;
 job_id, seq, key, name, state, score, item, entry, reason, reviewer, reviewed_at
 
 -- name: linker_tasks_page
--- In order of review: the best score first.
+-- Tasks in order of review: the best score first.
 select   @linker_task_columns
 from     linker_tasks
 where    project_id = :project_id and state = :state
@@ -386,7 +388,7 @@ from   linker_tasks
 where  project_id = :project_id and job_id = :job_id and seq = :seq;
 
 -- name: linker_rematchable
--- Those of these tasks that nobody decided about.
+-- Those of these tasks that no one decided about.
 select seq
 from   linker_tasks
 where  project_id = :project_id and job_id = :job_id and seq in (@each(:seqs, bigint))
@@ -409,7 +411,7 @@ group by t.job_id
 order by t.job_id;
 
 -- name: linker_proposals
--- The same of one job, with the first candidate that nobody rejected.
+-- The same for one job, with the first candidate that no one rejected.
 select   t.seq,
          (select   c.item
           from     linker_candidates c
@@ -481,7 +483,7 @@ where    project_id = :project_id
 order by id;
 
 -- name: linker_project_of_token
--- While the token is neither expired nor revoked, and nobody has shut the owner out.
+-- Valid while the token is neither expired nor revoked, and its owner is not locked out.
 select p.id, p.owner_id, p.name, p.provider, p.language, p.candidates, p.auto_accept, p.lead,
        p.created_at
 from   linker_tokens t
@@ -517,7 +519,7 @@ where    e.space = :space and e.id in (@each(:ids, text))
 order by e.id;
 
 -- name: linker_some_entities
--- Of those that entries of a project were linked to.
+-- Some of the entities that entries of a project were linked to.
 select   e.id, e.label, e.description, e.data
 from     linker_entities e
 where    e.space = :space
@@ -539,7 +541,8 @@ order by t.item
 limit    :limit;
 
 -- name: linker_move_task
--- To another job: if this one is worked on again, its entry does not get a second task.
+-- Moves the task to another job: if this one is processed again, its entry does not get a second
+-- task.
 update linker_tasks
 set    state = 'moved', project_id = null
 where  job_id = :job_id and seq = :seq and reviewed_at is null

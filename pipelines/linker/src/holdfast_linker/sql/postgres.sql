@@ -1,8 +1,8 @@
--- Where PostgreSQL needs other words.
+-- The queries of linker that differ on PostgreSQL.
 
 -- name: linker_own_project
--- The project of a job, if it belongs to the job's owner. It is not deleted before this transaction
--- has ended: its deletion would miss the rows that are written now.
+-- The project of a job, if it belongs to the job's owner. It is locked until this transaction has
+-- ended: its deletion would otherwise miss the rows that are written now.
 select id
 from   linker_projects
 where  id = :id and owner_id = :owner_id and deleted_at is null

@@ -1,7 +1,8 @@
-"""The rest of a project's deletion, in the background of the server: its jobs, files and rows.
+"""Carries out the rest of a project's deletion, in the background of the server: its jobs, files
+and rows.
 
-Each step can be repeated. The project's row and those of its datasets go last: as long as they are
-there, any process can continue.
+Each step can be repeated. The project's row and those of its datasets go last: as long as they
+exist, any process can continue.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from   meetings_municipalities
 where  subdomain = :subdomain;
 
 -- name: meetings_municipalities
--- By subdomain, from a position; those whose name or subdomain contains `words`.
+-- Municipalities by subdomain, from a position; those whose name or subdomain contains `words`.
 select   id, subdomain, name, state, country, kind, url, zone, pages, last_updated, latitude,
          longitude, popup_data, created_at, updated_at
 from     meetings_municipalities
@@ -40,7 +40,7 @@ where  subdomain = :subdomain
 returning id;
 
 -- name: meetings_add_counts
--- What one settlement did. Reads add them up, so that workers do not share a row.
+-- The counts of one settlement. Reads add them up, so that workers do not share a row.
 insert into meetings_counts (job_id, documents_created, documents_updated, documents_seen,
                             pages_created, pages_updated, pages_unchanged, pages_rejected)
 values (:job_id, :documents_created, :documents_updated, :documents_seen, :pages_created,
@@ -224,7 +224,7 @@ from   meetings_pages p
 where  p.id = :page_id;
 
 -- name: meetings_bodies
--- The bodies that met, for a filter.
+-- The bodies that meet, for a filter.
 select   meeting, count(*)
 from     meetings_documents
 where    municipality_id = :municipality_id
@@ -242,12 +242,12 @@ limit    :limit;
 -- Written in batches while rows are settled.
 
 -- name: meetings_hold_collection
--- One worker at a time writes pages of a collection, so that what it read is still true.
+-- Locks the collection: one worker at a time writes its pages, so that what it read is still true.
 -- SQLite has one writer at a time anyway.
 select cast(:collection as text);
 
 -- name: meetings_find_documents
--- With the latest jobs that saw and changed each.
+-- Documents, with the latest jobs that saw and changed each.
 select d.meeting, d.date, d.id, coalesce(d.seen_job_id, 0), coalesce(d.changed_job_id, 0),
        d.created_at
 from   @rows(municipality_id bigint, document_type text, meeting text, date text) k
@@ -278,7 +278,7 @@ where  meetings_documents.id = k.id and coalesce(meetings_documents.seen_job_id,
 returning meetings_documents.id;
 
 -- name: meetings_note_changed_documents
--- Returns those that the job had neither made nor changed before.
+-- Returns those that the job had neither created nor changed before.
 update meetings_documents
 set    changed_job_id = k.job_id
 from   @rows(id bigint, job_id bigint) k
@@ -362,7 +362,7 @@ where  municipality_id = :municipality_id and document_type = :document_type
 returning upstream_id;
 
 -- name: meetings_forget_versions
--- Older versions that are upstream again: they are treated as if they were new.
+-- Older versions that are on the site again are treated as if they were new.
 delete from meetings_page_history
 where  municipality_id = :municipality_id and document_type = :document_type
        and upstream_id in (@each(:ids, text))

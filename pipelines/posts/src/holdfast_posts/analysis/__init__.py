@@ -1,1 +1,1 @@
-"""What is read from the text and the numbers of a post. Pure: no input, no output, no clock."""
+"""Reads the text and the numbers of a post. Pure: no input, no output, no clock."""

@@ -1,4 +1,4 @@
-"""What a post says about design, performance, price and service, and in which words."""
+"""Finds what a post says about design, performance, price and service, and in which words."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ Judge = Callable[[str], Sentiment]
 
 
 def aspects_of(prepared: Prepared, whole: Sentiment, judge: Judge) -> dict[str, Any]:
-    """The sentiment of each aspect that is mentioned, from the words around it. Without any, the
-    whole post is about the brand in general."""
+    """Returns the sentiment of each aspect that is mentioned, from the words around it.
+
+    Without any, the whole post is about the brand in general."""
     scores: dict[Aspect, list[tuple[float, float]]] = {}
     judged = {prepared.text: whole}  # the windows of a short post are the whole of it
     for number, (aspect, window) in enumerate(_mentions(prepared)):
@@ -79,10 +80,11 @@ def aspects_of(prepared: Prepared, whole: Sentiment, judge: Judge) -> dict[str, 
 
 
 def _mentions(prepared: Prepared) -> Iterator[tuple[Aspect, str]]:
-    """One window for each word of an aspect; windows that begin close together count once."""
+    """Yields one window for each word of an aspect; windows that begin close together count
+    once."""
     text = prepared.text
     lowered = text.lower()
-    if len(lowered) != len(text):  # a letter that is two in lower case
+    if len(lowered) != len(text):  # a letter that becomes two in lower case
         text = lowered
     last: dict[Aspect, int] = {}
     for word, aspect in _words(prepared.toneless).found(prepared.words):
@@ -100,7 +102,7 @@ def _words(toneless: bool) -> Phrases[Aspect]:
 
 
 def _described(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """The mean, weighted by confidence."""
+    """Returns the mean, weighted by confidence."""
     weight = sum(confidence for _, confidence in found)
     if weight:
         score = sum(score * confidence for score, confidence in found) / weight
@@ -116,12 +118,12 @@ def _described(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
 
 
 def keywords_of(prepared: Prepared, hashtags: Sequence[str]) -> list[str]:
-    """Hashtags first, then frequent words and pairs of words."""
+    """Returns hashtags first, then frequent words and pairs of words."""
     words = [word for word in prepared.words if len(word) > 1 and not word.isdigit()]
     stop_words = aspect_words().stop_words
     useful = [word for word in words if word not in stop_words]
     tags = [tag.lower() for tag in hashtags]
-    if len(set(words)) == len(words):  # most posts: no word and no pair is more frequent
+    if len(set(words)) == len(words):  # true of most posts: no word and no pair is more frequent
         return list(dict.fromkeys(tags + useful))[:_KEYWORDS]
     counts = Counter(useful)
     pairs = Counter(

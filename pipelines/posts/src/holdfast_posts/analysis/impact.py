@@ -1,4 +1,4 @@
-"""How far a post reaches and how dangerous it is, from its followers and its reactions.
+"""Computes how far a post reaches and how dangerous it is.
 
 What is unknown is not zero: without a number of followers there is no impact, and no risk.
 """

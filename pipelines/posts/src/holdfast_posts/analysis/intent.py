@@ -1,4 +1,4 @@
-"""What a post is about to do to a brand, by rules in the order of their priority."""
+"""Predicts what a post is about to do to a brand, by rules in the order of their priority."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRIORITIES = {
     Intent.SUPPORT: 4,
     Intent.DISCUSSION: 1,
 }
-#: Nothing more is read from these.
+#: Posts with these intents are not analysed further.
 SKIPPED = frozenset({Intent.SEEDING, Intent.SPAM})
 
 
@@ -37,16 +37,17 @@ class Found:
 
 
 _UNSURE = 0.5
-#: What a post is marked with if somebody paid for it.
+#: How a post is marked if someone paid for it.
 _PAID = ("#ad ", "#sponsored", "#paidpartnership", "#gifted", "#hợptác", "#quảngcáo", "#pr ")
 
 
-#: What an advertisement may have, and an angry or excited customer too: one alone proves nothing.
+#: Signs of an advertisement that an angry or excited customer may show too: one alone proves
+#: nothing.
 _WEAK_SIGNALS = frozenset({"repeated_letters", "capitals", "hashtags", "phone_number"})
 
 
 def intent_of(prepared: Prepared) -> Found:
-    """The first rule that applies. The more of its phrases are there, the surer."""
+    """Returns the first rule that applies, more confidently the more of its phrases are there."""
     words = _meant(prepared)
     hits = _hits(words, prepared.toneless)
     hits[Intent.SPAM] += _spam_weight(prepared.spam_signals)
@@ -61,7 +62,8 @@ def intent_of(prepared: Prepared) -> Found:
 
 
 def with_feeling(found: Found, prepared: Prepared, sentiment: Sentiment | None) -> Found:
-    """A post that no phrase decides, but that is angry about goods or service, is a complaint."""
+    """Returns a complaint for a post that no phrase decides, but that is angry about goods or
+    service."""
     if found.confidence > _UNSURE or sentiment is None:
         return found
     if sentiment.label is Label.NEGATIVE and _is_about_goods(_meant(prepared), prepared.toneless):
@@ -82,7 +84,7 @@ def _spam_weight(signals: Sequence[str]) -> int:
 
 
 def _hits(words: Sequence[str], toneless: bool) -> Counter[Intent]:
-    """How many phrases of each intent the post has."""
+    """Counts how many phrases of each intent the post has."""
     for phrase, _ in _harmless(toneless).found(words):
         words = f" {' '.join(words)} ".replace(f" {phrase} ", " . ").split()
     return Counter(intent for _, intent in _phrases(toneless).found(words))
@@ -90,7 +92,7 @@ def _hits(words: Sequence[str], toneless: bool) -> Counter[Intent]:
 
 @cache
 def _phrases(toneless: bool) -> Phrases[Intent]:
-    """Of posts without marks, both forms."""
+    """Returns the phrases; for posts without marks, in both forms."""
     pairs = [
         (phrase, intent)
         for intent, phrases in intent_phrases().of_intents.items()
@@ -104,7 +106,9 @@ def _phrases(toneless: bool) -> Phrases[Intent]:
 
 
 def _clear_without_marks(phrase: str) -> str | None:
-    """One syllable without its marks is many words: "toi" is I, evening, dark and miserable."""
+    """Returns the phrase without its marks, if it stays clear.
+
+    One syllable without marks can be many words: "toi" is I, evening, dark and miserable."""
     clear = " " in phrase or phrase in intent_phrases().clear_without_marks
     return without_marks(phrase) if clear else None
 

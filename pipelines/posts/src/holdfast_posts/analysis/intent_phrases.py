@@ -1,4 +1,8 @@
-"""The phrases by which the intent of a post is recognized, English and Vietnamese."""
+"""The words by which the intent of a post is recognised, English and Vietnamese.
+
+They are ordered by occasion: delivery, support, money, faults, danger, purchase, questions,
+advertising.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Finds phrases in a text. By their first word, because most words of a text begin none."""
+"""Finds phrases in a text.
+
+It looks them up by their first word, because most words of a text begin none."""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ T = TypeVar("T")
 
 
 class Phrases(Generic[T]):
-    """Phrases with what each stands for. A phrase is words with a space between them; `*` at its
-    end stands for the rest of a word."""
+    """Phrases with the values that they stand for.
+
+    A phrase is words with a space between them; `*` at its end stands for the rest of a word."""
 
     def __init__(self, pairs: Iterable[tuple[str, T]]) -> None:
         self._by_word: dict[str, list[tuple[str, T]]] = {}
@@ -23,7 +26,7 @@ class Phrases(Generic[T]):
                 self._by_word.setdefault(word, []).append((f" {phrase} ", value))
 
     def found(self, words: Sequence[str]) -> Iterator[tuple[str, T]]:
-        """Each phrase that is there, once, in the order of the text."""
+        """Yields each phrase that is there, once, in the order of the text."""
         line = f" {' '.join(words)} "
         for word in dict.fromkeys(words):
             for phrase, value in self._by_word.get(word, ()):

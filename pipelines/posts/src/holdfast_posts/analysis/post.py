@@ -1,4 +1,4 @@
-"""All of the analysis of one post, in its order."""
+"""Runs the whole analysis of one post, in its order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNTS = ("views", "likes", "comments_count", "shares", "saves")
 
 
 def analyse(post: Json, models: Mapping[str, Model]) -> Json:
-    """What is stored about a normalised post."""
+    """Returns what is stored about a normalised post."""
     prepared = prepare(text_of_post(post), post["hashtags"], post["lang"])
     intent = intent_of(prepared)
     skipped = intent.intent in SKIPPED

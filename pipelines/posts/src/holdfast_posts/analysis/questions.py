@@ -1,4 +1,5 @@
-"""What a post asks for, where no phrase says it: to buy something, or help with something."""
+"""Recognizes what a post asks for if no phrase says it: to buy something, or help with
+something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sentiment by lexicon: VADER for English, our own words for Vietnamese, others by registration."""
+"""Finds sentiment by lexicon: VADER for English, our own words for Vietnamese, others by
+registration."""
 
 from __future__ import annotations
 
@@ -23,22 +24,23 @@ _ALPHA = 15.0
 _NEGATED = -0.74
 _NEGATOR_REACH = 3
 _BEFORE_TURN = 0.5
-#: Words of feeling in a question are about what is asked: "does it cover a cracked screen?"
+#: Words of feeling in a question are about its subject: "does it cover a cracked screen?"
 _ASKED = 0.4
 _MILD = 0.6
 
-#: A text of one language to its sentiment.
+#: Maps a text of one language to its sentiment.
 Model = Callable[[str], Sentiment]
 
 
 def models() -> dict[str, Model]:
-    """The models that come with the pipeline, by language. A program may add its own."""
+    """Returns the models that come with the pipeline, by language. A program may add its own."""
     return {"en": english, "vi": vietnamese}
 
 
 def english(text: str) -> Sentiment:
-    """VADER, with idioms added to what it finds: a complaint need not have a word of feeling."""
-    text = text.replace("\u2019", "'")  # as telephones write it
+    """Returns VADER's sentiment with idioms added: a complaint need not contain a word of
+    feeling."""
+    text = text.replace("\u2019", "'")  # as phones write it
     words = words_of(text)
     scores = _polarity(_without_idioms(text, words))
     total = scores["pos"] + scores["neu"] + scores["neg"] or 1.0
@@ -56,7 +58,7 @@ def english(text: str) -> Sentiment:
 
 
 def _added(compound: float, weight: float) -> float:
-    """The sum that VADER made -1 to 1 of, with more in it."""
+    """Adds a weight to the sum from which VADER computed a value between -1 and 1."""
     limited = max(-0.9999, min(0.9999, compound))
     total = limited * sqrt(_ALPHA / (1 - limited * limited)) + weight
     return round(total / sqrt(total * total + _ALPHA), 4)
@@ -64,7 +66,7 @@ def _added(compound: float, weight: float) -> float:
 
 @cache
 def _english_idioms() -> Phrases[float]:
-    """Idioms, and the phrases by which complaints and crises are recognised."""
+    """Returns idioms, and the phrases by which complaints and crises are recognised."""
     weights = dict(english_words().phrases)
     for intent, weight in ((Intent.COMPLAINT, -1.9), (Intent.CRISIS, -2.2)):
         for phrase in phrases_of(intent):
@@ -74,7 +76,7 @@ def _english_idioms() -> Phrases[float]:
 
 
 def _without_idioms(text: str, words: Sequence[str]) -> str:
-    """VADER would read the words of "could not be happier" one by one."""
+    """Removes idioms: VADER would read the words of "could not be happier" one by one."""
     idioms = [phrase.split() for phrase, _ in _feelings().found(words)]
     if not idioms:
         return text
@@ -97,8 +99,8 @@ def _has_feeling(phrase: str) -> bool:
 
 
 def _polarity(text: str) -> dict[str, float]:
-    """VADER's `polarity_scores`, which looks at each letter and word; this looks only at words of
-    its lexicon."""
+    """Computes VADER's `polarity_scores`, which looks at each letter and word; this looks only at
+    words of its lexicon."""
     vader, (boosters, split) = _vader(), _vader_parts()
     if not text.isascii():
         text = "".join(f" {vader.emojis[x]} " if x in vader.emojis else x for x in text).strip()
@@ -116,7 +118,7 @@ def _polarity(text: str) -> dict[str, float]:
 
 
 def _is_no_feeling(words: Sequence[str], at: int) -> bool:
-    """ "Kind of", and "like" in a comparison."""
+    """Whether the word expresses no feeling: "kind of", and "like" in a comparison."""
     word = words[at].lower()
     if word == "kind":
         return [after.lower() for after in words[at + 1 : at + 2]] == ["of"]
@@ -148,7 +150,9 @@ def _vader() -> Any:
     check = vader._negation_check
 
     def check_nearby(valence: float, words: Sequence[str], start: int, at: int) -> Any:
-        """It looks at three words, and lowers all that it is given."""
+        """Checks the neighbours.
+
+        VADER looks at three words, and lowers everything that it is given."""
         near = words[max(0, at - 3) : at]
         return check(valence, near, start, len(near))
 
@@ -182,7 +186,7 @@ def vietnamese(text: str) -> Sentiment:
 
 
 class _Group(NamedTuple):
-    """Phrases by their words, and how long those are that begin with a word."""
+    """Phrases by their words, and the lengths of those that begin with a word."""
 
     weights: Mapping[tuple[str, ...], float]
     longest: Mapping[str, int]
@@ -204,7 +208,7 @@ def _toned() -> _Lexicon:
 
 @cache
 def _all_weights() -> Mapping[str, float]:
-    """With the phrases by which complaints and crises are recognised."""
+    """Returns the weights with the phrases by which complaints and crises are recognised."""
     weights = dict(vietnamese_words().feelings)
     for intent, weight in ((Intent.COMPLAINT, -1.9), (Intent.CRISIS, -2.2)):
         for phrase in phrases_of(intent):
@@ -239,7 +243,7 @@ _CLAUSE_ENDS = str.maketrans(dict.fromkeys(".!?;,…", "\n"))
 
 
 def _clauses(text: str) -> list[str]:
-    """What a negator can belong to ends with its clause."""
+    """Splits a text into clauses: a negator affects nothing beyond the end of its clause."""
     return text.translate(_CLAUSE_ENDS).split("\n")
 
 

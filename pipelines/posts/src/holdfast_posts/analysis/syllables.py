@@ -1,4 +1,4 @@
-"""Whether a word can be Vietnamese that is written without its marks.
+"""Decides whether a word can be Vietnamese that is written without its marks.
 
 A Vietnamese syllable is one of few beginnings and one of few rhymes; most English words are not.
 """

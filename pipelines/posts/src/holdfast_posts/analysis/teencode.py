@@ -1,4 +1,5 @@
-"""Vietnamese as it is typed: short forms, English letters for sounds, and letters held down."""
+"""Reads Vietnamese as it is typed: short forms, English letters for sounds, and repeated
+letters."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _forms(toneless: bool) -> Mapping[str, tuple[str, ...]]:
 
 
 def written_out(words: Sequence[str], toneless: bool) -> tuple[str, ...]:
-    """The words that are meant."""
+    """Returns the words that are meant."""
     forms = _forms(toneless)
     if forms.keys().isdisjoint(words) and not any(map(_is_drawn_out, words)):
         return tuple(words)
@@ -53,7 +54,8 @@ def _is_drawn_out(word: str) -> bool:
 
 
 def _without_runs(word: str) -> str:
-    """Without the letters at its end that are the last letter again, with or without its mark."""
+    """Returns the word without the letters at its end that repeat the last letter, with or without
+    its mark."""
     last = word[-1]
     stem = word.rstrip(last)
     if stem and without_marks(stem[-1]) == last:

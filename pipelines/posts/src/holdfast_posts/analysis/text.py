@@ -1,4 +1,4 @@
-"""Preprocessing: the text of a post, its words, its language, and signs of spam."""
+"""Preprocesses a post: its text, its words, its language, and signs of spam."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from holdfast.word_lists import WordList
 from holdfast_posts.analysis.syllables import is_syllable
 from holdfast_posts.analysis.word_files import phrases_in, word_list
 
-LONGEST = 5_000  # characters that are analysed
+LONGEST = 5_000  # how many characters are analysed
 WORD = re.compile(r"[^\W_]+")
 _LONG_RUN = re.compile(r"([^\W_])\1{6}")
 _VIETNAMESE = frozenset("ăâđêôơưàảãáạằẳẵắặầẩẫấậèẻẽéẹềểễếệìỉĩíịòỏõóọồổỗốộờởỡớợùủũúụừửữứựỳỷỹýỵ")
-#: Letters that hardly any other language has.
+#: Letters that hardly any other language uses.
 _ONLY_VIETNAMESE = frozenset("ăđơưảạằẳẵắặầẩẫấậẻẽẹềểễếệỉĩịỏọồổỗốộờởỡớợủũụừửữứựỳỷỹỵ")
 _MANY_HASHTAGS = 15
-#: Share of the words of a post; of English posts, half at most.
+#: Shares of the words of a post; for English posts, half at most.
 _SYLLABLES = 0.62
 
 
@@ -66,7 +66,7 @@ class Prepared:
 
     @property
     def toneless(self) -> bool:
-        """Vietnamese written without its marks."""
+        """Whether it is Vietnamese written without its marks."""
         return self.language == "vi" and is_toneless(self.text)
 
 
@@ -99,19 +99,20 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(WORD.findall(text.lower()))
 
 
-@lru_cache(8192)  # of posts too, whose words are without end
+@lru_cache(8192)  # cached across posts, whose words are endless
 def _marks_removed(word: str) -> str:
     letters = unicodedata.normalize("NFD", word.replace("đ", "d"))
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def without_marks(text: str) -> str:
-    """Vietnamese as it is written without its marks."""
+    """Returns Vietnamese as it is written without its marks."""
     return text if text.isascii() else " ".join(map(_marks_removed, text.split(" ")))
 
 
 def language_of(text: str, words: Sequence[str], hint: str | None = None) -> str | None:
-    """By letters and frequent words where they decide; otherwise by a model; else as stated."""
+    """Returns the language by letters and frequent words if they decide; otherwise by a model; else
+    as stated."""
     letters = sum(map(str.isalpha, text))
     if not letters:
         return None
@@ -133,7 +134,7 @@ def is_toneless(text: str) -> bool:
 
 
 def _reads_as_vietnamese(words: Sequence[str], english: int) -> bool:
-    """By the form of the words, most of which are Vietnamese syllables."""
+    """Whether most words have the form of Vietnamese syllables."""
     known = _known()
     spoken = [word for word in words if not word.isdigit()]
     fitting = sum(
@@ -168,7 +169,7 @@ def _by_model(text: str) -> str | None:
 
 @cache
 def _model() -> Any:
-    """Loaded by the first post that needs it: it takes a second and 60 MB."""
+    """Returns the model, loaded by the first post that needs it: it takes a second and 60 MB."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -21,7 +21,7 @@ def word_list(name: str) -> WordList:
 
 
 def phrases_in(file: WordList, *path: str) -> Sequence[str]:
-    """The phrases of a value. Raises if one can never be found among the words of a post."""
+    """Returns the phrases of a value. Raises if one can never be found in a post."""
     phrases = file.words(*path)
     for phrase in phrases:
         if not _PHRASE.fullmatch(phrase) or phrase != phrase.lower():

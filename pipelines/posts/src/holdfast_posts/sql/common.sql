@@ -1,7 +1,7 @@
--- Events: taken in with the transaction that remembers their message.
+-- Events: added in the transaction that remembers their message.
 
 -- name: posts_take_event
--- An event whose batch is processed now. Nothing comes back if it was processed before, or if its
+-- Adds an event whose batch is processed now. Returns nothing if it was processed before, or if its
 -- id came with another batch.
 insert into posts_events (key, format, state, queue, attempts, batch_key, scope, job_id, platform,
                           sent_at, warnings)
@@ -15,7 +15,7 @@ where  posts_events.state in ('PARKED', 'WAITING', 'DEAD')
 returning key;
 
 -- name: posts_set_aside_event
--- An event that is not processed now, with its message. One that was processed stays so.
+-- Adds an event that is not processed now, with its message. One that was processed stays so.
 insert into posts_events (key, format, state, code, reason, queue, body, attempts, due_at,
                           batch_key, scope, job_id, platform, sent_at, warnings)
 values (:key, :format, :state, :code, :reason, :queue, :body, 1, @after(:seconds), :batch_key,
@@ -74,14 +74,14 @@ from   posts_events
 where  key in (@each(:keys, text));
 
 -- name: posts_put_off_events
--- They were sent to their queue again; in case that gets lost, once more later.
+-- Notes that they were sent to their queue again; if that gets lost, they are sent once more later.
 update posts_events
 set    due_at = @after(:seconds), updated_at = @now
 where  key in (@each(:keys, text))
 returning key;
 
 -- name: posts_release_events
--- To be tried again at once: those of a state, or one.
+-- Marks events to be tried again at once: those of a state, or one.
 update posts_events
 set    due_at = @now, updated_at = @now,
        state = case when state = 'DEAD' then 'WAITING' else state end,
@@ -92,7 +92,7 @@ where  state in ('PARKED', 'WAITING', 'DEAD')
 returning key;
 
 -- name: posts_add_batch
--- Nothing comes back if the batch is there already.
+-- Returns nothing if the batch exists already.
 insert into posts_batches (batch_key, event_key, format, state, scope, project_id, project_method,
                            job_id, platform, task_type, keyword, batch_index, total_batches,
                            content_count, items_count, shadow, warnings, sent_at, finished_at)
@@ -182,14 +182,14 @@ from @rows(scope text, platform text, content_id text, project_id text, job_id t
 where true
 
 -- name: posts_insert
--- Posts that were not there before. Those that were do not come back.
+-- Adds posts that did not exist. Existing ones are not returned.
 @posts_insertion
 on conflict (scope, platform, content_id) do nothing
 returning scope, platform, content_id;
 
 -- name: posts_hold
--- What posts that may be replaced count for, held until the commit: no other transaction counts it
--- at the same time.
+-- What posts that may be replaced count for, locked until the commit: no other transaction counts
+-- it at the same time.
 select   p.scope, p.platform, p.content_id, p.day,
          coalesce(p.overall_sentiment, 'NOT_ANALYSED') as sentiment, p.primary_intent as intent,
          coalesce(p.risk_level, 'UNKNOWN') as risk, coalesce(p.is_viral, 0) as viral,
@@ -201,7 +201,7 @@ order by p.scope, p.platform, p.content_id
 @for_update_of(p);
 
 -- name: posts_replace
--- The newer crawl wins; of two at the same time, the later batch.
+-- The newer crawl takes precedence; if two are of the same time, the later batch.
 @posts_insertion
 on conflict (scope, platform, content_id) do update
 set project_id = excluded.project_id, job_id = excluded.job_id, batch_id = excluded.batch_id,
@@ -260,8 +260,8 @@ on conflict (job_id, content_id, error_code, batch_key) do nothing
 returning scope, day, platform, error_code, error_category;
 
 -- name: posts_change_days
--- What a settlement adds to the sums of days, and takes from them. Appended: settlements of one
--- project do not wait for each other here.
+-- What a settlement adds to the sums of days, and subtracts from them. The rows are appended, so
+-- that settlements of one project do not wait for each other here.
 insert into posts_day_changes (scope, day, platform, sentiment, intent, risk, posts, viral,
                                impact_sum)
 select scope, day, platform, sentiment, intent, risk, posts, viral, impact_sum
@@ -363,7 +363,7 @@ delete from posts_events
 where  batch_key in (@each(:keys, text)) and state in ('TAKEN', 'REPEATED')
 returning key;
 
--- Read by pages and commands.
+-- Queries of pages and commands.
 
 -- name: posts_projects
 -- Each project or dry run, by the daily sums.
@@ -423,7 +423,7 @@ items_count, success_count, error_count, failed_count, shadow, warnings, sent_at
 finished_at, project_id, project_method, task_type, keyword
 
 -- name: posts_batches
--- The newest; of a project, of a crawler's job, or with this place or event.
+-- Batches, the newest first; of a project, of a crawler's job, or with this place or event.
 select   @posts_batch_columns
 from     posts_batches
 where    id < :before

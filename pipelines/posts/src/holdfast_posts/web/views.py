@@ -102,7 +102,7 @@ async def messages(visit: Visitor, state: Text = "", word: Text = "") -> Respons
 
 @router.post("/messages/release")
 async def release_messages(visit: OperatorPost) -> Response:
-    """One message, or all of a state."""
+    """Releases one message, or all of a state."""
     form = await fields(visit.request)
     key, state = form.get("key") or None, form.get("state") or None
     if state not in _ASIDE:

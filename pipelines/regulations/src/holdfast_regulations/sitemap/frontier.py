@@ -1,7 +1,8 @@
-"""Which sitemap of an index is read next. Pure: it is given entries and answers with children.
+"""Decides which sitemap of an index is read next. Pure: it is given entries and answers with
+children.
 
 The order depends on the URLs alone, and a cursor names the last sitemap that was read. A sitemap
-that appears in the index later is therefore read in its place or, where the walk has passed that
+that appears in the index later is therefore read in its place or, if the walk has passed that
 place, by the next walk; none is read twice because the index changed.
 """
 
@@ -55,16 +56,16 @@ class Frontier:
         return len(self._by_url)
 
     def start(self, urls: Iterable[str]) -> list[Child]:
-        """The roots: the source's own URL, or the Sitemap lines of its robots.txt."""
+        """Returns the roots: the source's own URL, or the Sitemap lines of its robots.txt."""
         return [child for url in urls if (child := self._take(Child(url), root=True))]
 
     def add(self, parent: Child, entries: Iterable[Entry]) -> list[Child]:
-        """The sitemaps that an index lists and nobody has listed before."""
+        """Returns the sitemaps that this index is the first to list."""
         children = (Child(entry.url, parent.depth + 1, entry.modified) for entry in entries)
         return [child for child in map(self._take, children) if child is not None]
 
     def following(self, cursor: Json | None) -> Child | None:
-        """The first sitemap after the one that the cursor names; None at the end."""
+        """Returns the first sitemap after the one that the cursor names; None at the end."""
         for place in self._ahead(cursor):
             return self._by_url[place[1]]
         return None
@@ -73,7 +74,7 @@ class Frontier:
         return sum(1 for _ in self._ahead(cursor))
 
     def _ahead(self, cursor: Json | None) -> Iterator[tuple[str, str]]:
-        """All places after the cursor, level by level."""
+        """Yields all places after the cursor, level by level."""
         depth = 0 if cursor is None else int(cursor["depth"])
         for number, level in enumerate(self._levels[depth:], depth):
             start, stop = 0, len(level)
@@ -115,7 +116,8 @@ class Frontier:
 
 
 def _place(url: str) -> tuple[str, str]:
-    """Numbers count as numbers: issue 100 comes after issue 99."""
+    """Returns the sort key of a URL: numbers count as numbers, so issue 100 comes after issue
+    99."""
     return _NUMBER.sub(lambda number: number[0].zfill(_LONGEST_NUMBER), url), url
 
 
@@ -124,6 +126,7 @@ def cursor_of(child: Child) -> Json:
 
 
 def is_unchanged(child: Child, modified_when_read: str | None) -> bool:
-    """Whether the index says that nothing happened since the sitemap was read. Where it says
-    nothing, the sitemap is asked for, with its ETag."""
+    """Whether the index says that nothing happened since the sitemap was read.
+
+    If it says nothing, the sitemap is requested, with its ETag."""
     return bool(child.modified) and child.modified == modified_when_read

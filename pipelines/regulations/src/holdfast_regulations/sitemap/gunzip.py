@@ -1,4 +1,4 @@
-"""Gzip undone piece by piece: no input, however small, becomes more than a piece at a time."""
+"""Undoes gzip piece by piece: no input, however small, becomes more than a piece at a time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _GZIP = zlib.MAX_WBITS | 16
 
 
 class Gunzip:
-    """All members of a gzip file, one after another."""
+    """Decompresses all members of a gzip file, one after another."""
 
     def __init__(self) -> None:
         self._unpacker = zlib.decompressobj(_GZIP)
         self._started = False  # whether the current member has any bytes
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        # What is left after each member is copied: of a piece, not of everything that came.
+        # Only the rest of a piece is copied after each member, not the rest of everything that
+        # arrived.
         for start in range(0, len(data), _PIECE_BYTES):
             yield from self._feed_piece(data[start : start + _PIECE_BYTES])
 

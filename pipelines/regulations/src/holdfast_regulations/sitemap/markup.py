@@ -1,7 +1,7 @@
-"""Sitemap and feed XML, by expat's events: no tree, no entities, nothing external.
+"""Parses sitemap and feed XML by expat's events: no tree, no entities, nothing external.
 
-Expat instead of lxml: an lxml pull parser that also removes what it has read takes half as long
-again. Only element ends are looked at in a sitemap.
+Expat is used instead of lxml: an lxml pull parser that also removes what it has read takes half as
+long again. Only element ends are looked at in a sitemap.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FEED_FIELDS = {
 
 
 class Markup:
-    """`feed` appends to `entries`; the caller takes them out."""
+    """Parses markup; `feed` appends to `entries`, and the caller takes them out."""
 
     def __init__(self) -> None:
         self.kind: Kind | None = None
@@ -80,7 +80,7 @@ def _refuse_entities(*_declaration: Any) -> None:
 def _sitemap_handler(
     space: str, record: str, text: list[str], entries: list[Entry]
 ) -> Callable[[str], None]:
-    """A closure over locals: this runs five times for each URL, and attributes would cost a
+    """Returns a closure over locals: it runs five times for each URL, and attributes would cost a
     third of it. Text outside of elements runs into the next one's, and makes its URL invalid."""
     prefix = space + _SEPARATOR if space else ""
     loc, lastmod, whole = prefix + "loc", prefix + "lastmod", prefix + record

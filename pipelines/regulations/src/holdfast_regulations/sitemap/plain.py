@@ -1,9 +1,9 @@
-"""Sitemaps as nearly all are written: `url` elements with `loc`, `lastmod`, `changefreq` and
+"""Reads sitemaps as nearly all are written: `url` elements with `loc`, `lastmod`, `changefreq` and
 `priority`, without prefixes, comments or entities other than `&amp;`.
 
 One pass of a regular expression over such a stretch costs a fraction of an XML parser's events for
-each URL. From the first element on that does not match to the letter, the parser reads the
-rest: the elements before it are complete, and say nothing about those that follow.
+each URL. From the first element that does not match to the letter, the parser reads the rest: the
+elements before it are complete, and say nothing about those that follow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENTRY = re.compile(
 _BLANKS = " \t\r\n"
 _GROUPS = 2
 _LAST = b"</url>"
-_LONGEST_REST = 64 * 1024  # of an element that has not ended: the parser has limits of its own
+_LONGEST_REST = 64 * 1024  # limit of an element that has not ended: the parser has its own limits
 
 
 def is_plain(beginning: bytes) -> bool:
@@ -40,7 +40,7 @@ def is_plain(beginning: bytes) -> bool:
 
 
 class PlainUrlset:
-    """`feed` appends to `entries`; the caller takes them out."""
+    """Reads plain elements; `feed` appends to `entries`, and the caller takes them out."""
 
     kind = Kind.URLSET
 
@@ -94,7 +94,7 @@ class PlainUrlset:
 
 
 def _entries(data: bytes) -> list[Entry] | None:
-    """None where something is in the data besides plain elements."""
+    """Returns the entries; None if the data contains anything besides plain elements."""
     try:
         text = data.decode().lstrip(_BLANKS)
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What can be wrong with a sitemap, and the entries a good one has."""
+"""Defines what can be wrong with a sitemap, and the entries a good one has."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from holdfast.errors import DiscoveryError
 
 
 class Entry(NamedTuple):
-    """One `url`, `sitemap`, `item` or `entry`, with what it says; what it does not say is empty.
-    `modified` is a hint and never the publication date: only feeds say that."""
+    """One `url`, `sitemap`, `item` or `entry`, with what it says; empty values were not given.
+
+    `modified` is a hint and never the publication date: only feeds give that."""
 
     url: str
     modified: str = ""
@@ -37,7 +38,7 @@ class Fault(StrEnum):
 
 
 class SitemapError(DiscoveryError):
-    """A sitemap that cannot be read to its end; entries returned before it are sound."""
+    """Raised for a sitemap that cannot be read to its end; entries returned before it are valid."""
 
     def __init__(self, fault: Fault, detail: str) -> None:
         super().__init__(f"{fault}: {detail}")

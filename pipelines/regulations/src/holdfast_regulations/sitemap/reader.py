@@ -1,12 +1,13 @@
-"""A sitemap from its bytes, chunk by chunk: index, urlset, feed or plain text, gzipped or not.
+"""Reads a sitemap from its bytes, chunk by chunk: index, urlset, feed or plain text, gzipped or
+not.
 
 reader = SitemapReader()
 async for chunk in reply:
     for entry in reader.feed(chunk): ...
 for entry in reader.close(): ...
 
-Entries come as soon as they are read; memory does not grow with the sitemap. Entries whose URL
-is missing or unfit are returned as they are: `admission` decides, and counts.
+Entries come as soon as they are read; memory does not grow with the sitemap. Entries whose URL is
+missing or unfit are returned as they are: `admission` decides, and counts.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Those of the sitemap protocol, for one file."""
+    """Limits of the sitemap protocol for one file."""
 
     entries: int = 50_000
     decoded_bytes: int = 52_428_800
 
 
 class TextLines:
-    """A plain-text sitemap: one URL a line."""
+    """A plain-text sitemap: one URL per line."""
 
     kind = Kind.TEXT
     _longest_line = 8192
@@ -64,14 +65,14 @@ class SitemapReader:
         self._limits = limits or Limits()
         self._gunzip: Gunzip | None = None
         self._body: Markup | PlainUrlset | TextLines | None = None
-        self._beginning = b""  # held back until it can be told what it is
+        self._beginning = b""  # held back until it is clear what it is
         self._opened = False
         self._entries_count = 0
         self._decoded_bytes = 0
 
     @property
     def kind(self) -> Kind | None:
-        """Known once entries have come, and after `close`."""
+        """The kind of sitemap, known once entries have come, and after `close`."""
         return None if self._body is None else self._body.kind
 
     @property
@@ -79,7 +80,7 @@ class SitemapReader:
         return self._entries_count
 
     def feed(self, chunk: bytes) -> list[Entry]:
-        """The entries that end in this chunk. Raises SitemapError where it cannot go on."""
+        """Returns the entries that end in this chunk. Raises SitemapError if it cannot continue."""
         if not self._opened:
             chunk = self._beginning + chunk
             self._beginning = b""
@@ -91,7 +92,7 @@ class SitemapReader:
         return self._unpacked(chunk)
 
     def close(self) -> list[Entry]:
-        """The last entries. Raises SitemapError where the document is not whole."""
+        """Returns the last entries. Raises SitemapError if the document is incomplete."""
         if self._gunzip is not None:
             self._gunzip.close()
         if self._body is None:
@@ -123,7 +124,7 @@ class SitemapReader:
         return self._taken()
 
     def _begin(self, data: bytes, last: bool) -> bytes:
-        """Decides what the document is; returns what is to be parsed of it so far."""
+        """Decides what the document is; returns the part that is to be parsed so far."""
         if not last:
             data = self._beginning + data
         beginning = data.removeprefix(_MARKS[2]).lstrip(_BLANK)
@@ -152,7 +153,7 @@ class SitemapReader:
 
 
 def _is_open(beginning: bytes) -> bool:
-    """Whether too little is there yet to see an HTML page's doctype."""
+    """Whether too little has arrived yet to see an HTML page's doctype."""
     return beginning[:1] == b"<" and b">" not in beginning
 
 
@@ -163,7 +164,7 @@ def _refuse_html(beginning: bytes) -> None:
 
 
 def sitemaps_in_robots(text: str) -> list[str]:
-    """The URLs of `Sitemap:` lines, which belong to no group of robots.txt."""
+    """Returns the URLs of `Sitemap:` lines, which belong to no group of robots.txt."""
     urls: list[str] = []
     for line in text.removeprefix("\ufeff").splitlines():
         name, colon, value = line.partition(":")

@@ -14,8 +14,8 @@ from   regulations_bodies
 where  sha256 in (@each(:hashes, text));
 
 -- name: regulations_has_version
--- Whether a document had this content at any time. Evidence does not say: two sources that list one
--- URL share it.
+-- Whether a document had this content at any time. Evidence does not show that: two sources that
+-- list one URL share it.
 select 1 as found
 from   regulations_captures
 where  key = :key and sha256 = :sha256
@@ -30,7 +30,7 @@ on conflict (sha256) do nothing
 returning sha256;
 
 -- name: regulations_save_documents
--- What identifies a document stays as it was first seen; null leaves what is known as it is.
+-- What identifies a document stays as it was first seen; null leaves what is known unchanged.
 insert into regulations_documents (key, source, canonical, url, title, published, part, year, issue,
                                    act, eli, content_class, sha256, text_sha256, found_by,
                                    captures_count, versions_count, first_seen_at, changed_at,
@@ -96,7 +96,7 @@ where  true
 returning id;
 
 -- name: regulations_mark_unavailable
--- A document that the source no longer gives; from when on.
+-- Marks a document that the source no longer gives, and since when.
 update regulations_documents
 set    unavailable_since = coalesce(unavailable_since, @now), unavailable_reason = :reason
 where  key = :key
@@ -155,8 +155,8 @@ set definition = excluded.definition, modified = excluded.modified, etag = exclu
 returning url;
 
 -- name: regulations_forget_sitemap
--- A URL of it failed and may be there later: the sitemap is read again, even if it is unchanged. The
--- run that read it may only mark it later.
+-- Marks a sitemap because a URL of it failed and may exist later: it is read again, even if it is
+-- unchanged. The run that read it may only mark it later.
 insert into regulations_sitemaps (source, url, definition, read_at, job_id, failed_job)
 values (:source, :url, '', @now, :job_id, :job_id)
 on conflict (source, url) do update
@@ -164,7 +164,7 @@ set definition = '', failed_job = excluded.failed_job
 returning url;
 
 -- name: regulations_delete_job_sitemaps
--- Of a run that did not fetch all of their URLs.
+-- Forgets sitemaps of a run that did not fetch all of their URLs.
 delete from regulations_sitemaps
 where  job_id = :job_id and :limit > 0
        and (select sum(c.accepted - coalesce(c.done, 0)) from counters c where c.job_id = :job_id) > 0
@@ -181,7 +181,7 @@ where  s.source = :source and s.definition = :definition
        and (j.id is null or j.state <> 'CANCELLED');
 
 -- name: regulations_keep_index
--- What an index lists, for the walk that read it: others read it again.
+-- What an index lists, for the walk that read it; other walks read it again.
 insert into regulations_indexes (job_id, source, url, children)
 values (:job_id, :source, :url, :children)
 on conflict (job_id, source, url) do update
@@ -283,7 +283,7 @@ regulations_evidence e join regulations_documents d on d.key = e.key
 where d.source in (@each(:sources, text))
 
 -- name: regulations_bodies_page
--- In the order of their hashes, from one on.
+-- Bodies in the order of their hashes, from one on.
 select   sha256, size, packed_size, place, packed
 from     regulations_bodies
 where    sha256 > :after
@@ -312,7 +312,7 @@ order by c.id
 limit    :limit;
 
 -- name: regulations_captures_page
--- In the order in which they were made, from one on; of some sources or of all.
+-- Captures in the order in which they were made, from one on; of some sources or of all.
 select   c.id, c.key, c.url, c.final_url, c.sha256, c.captured_at, c.status, c.headers, c.reason,
          b.size
 from     regulations_captures c
@@ -331,7 +331,7 @@ where    c.job_id = :job_id and c.seq = :seq
 order by c.id;
 
 -- fragment: regulations_staleness
--- The same as in content.py.
+-- The same rules as in content.py.
 case when unavailable_since is not null and unavailable_since > last_verified_at
      then case when unavailable_since <= :expired then 'EXPIRED' else 'UNAVAILABLE' end
      when last_verified_at <= :stale then 'STALE'
@@ -352,7 +352,7 @@ group by source
 order by source;
 
 -- name: regulations_documents_page
--- Newest first, from one on.
+-- Documents, the newest first, from one on.
 select   id, key, source, url, title, published, eli, content_class, sha256, captures_count,
          versions_count, first_seen_at, changed_at, last_verified_at, unavailable_since
 from     regulations_documents

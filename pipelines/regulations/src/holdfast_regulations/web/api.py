@@ -48,7 +48,7 @@ from holdfast_regulations.web.shapes import (
 
 
 class _RunRoute(IdempotentRoute):
-    """Of these, only a run makes something: jobs."""
+    """A route of runs; only a run creates something: jobs."""
 
     async def describe(self, request: Request, person: Person, made: int) -> str:
         return RunsMade(job_ids=[made]).model_dump_json(by_alias=True)
@@ -60,7 +60,7 @@ _MOST_CAPTURES = 200
 _NONE = {"documents": 0, "fresh": 0, "aging": 0, "stale": 0, "unavailable": 0}
 
 
-@router.get("/sources", summary="List the sources and how they are")
+@router.get("/sources", summary="List the sources and their state")
 async def sources(person: Someone, parts: PartsOf) -> SourceList:
     pipeline = pipeline_of(parts)
     known = pipeline.known_sources
@@ -109,7 +109,7 @@ def _stream(row: Any) -> StreamShape:
 
 @router.post("/runs", status_code=201, summary="Start a run")
 async def start(request: Request, body: NewRun, person: Operator, parts: PartsOf) -> RunsMade:
-    """Answers 409 while the pipeline is off, and while a source is being read."""
+    """Responds with 409 while the pipeline is off, and while a source is being read."""
     return await start_run(body, person, parts, request_key(request))
 
 
@@ -126,13 +126,15 @@ async def start_run(
 
 
 async def _check_owner(slugs: Sequence[str], person: Person, parts: Parts) -> None:
-    """A run takes over the streams of its sources, so they must be the person's own."""
+    """Refuses streams of others.
+
+    A run takes over the streams of its sources, so they must be the person's own."""
     if person.scope is None:
         return
     rows = await parts.store.streams.of_sources(PIPELINE, list(slugs))
     others = [row.source for row in rows if row.owner_id != person.scope]
     if others:
-        raise NotAllowed(f"the streams of {others[0]} belong to somebody else", "Ask an admin.")
+        raise NotAllowed(f"the streams of {others[0]} belong to another owner", "Ask an admin.")
 
 
 @router.get("/runs/{jobId}", summary="Show a run with its caps and counts")
@@ -199,7 +201,7 @@ async def documents(
     page_size: PageSize = 100,
     after: After = None,
 ) -> DocumentList:
-    """The newest first."""
+    """The newest come first."""
     bound = {"source": source, "staleness": staleness}
     cursors = Cursors(parts.secret, "regulations", person.name, bound)
     wanted = DocumentFilter(source or None, staleness)
@@ -234,8 +236,9 @@ def _capture(row: Json) -> CaptureShape:
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
 async def body(evidence_id: Id, person: Someone, parts: PartsOf) -> Response:
-    """The decoded bytes as they were fetched, checked against their hash. Never shown as a page of
-    this site."""
+    """Returns the decoded bytes as they were fetched, checked against their hash.
+
+    They are never shown as a page of this site."""
     row = await reads_of(parts).evidence(evidence_id)
     if row is None:
         raise NotThere(f"there is no evidence {evidence_id}", "See the captures of a document.")
@@ -271,7 +274,7 @@ async def search(
     page_size: PageSize = 50,
     after: After = None,
 ) -> FoundList:
-    """Documents that contain all the words, newest first; words in quotes are a phrase."""
+    """Returns documents that contain all the words, newest first; words in quotes are a phrase."""
     cursors = Cursors(parts.secret, "regulations", person.name, {"q": q, "source": source})
     position = cursors.read(after)
     rows = await reads_of(parts).search(q, source or None, position, page_size + 1)

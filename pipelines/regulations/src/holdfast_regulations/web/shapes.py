@@ -59,7 +59,7 @@ class SourceList(Shape):
 
 
 class NewRun(Shape):
-    """What is not given is as the source or the settings say."""
+    """A run to start; what is not given is as the source or the settings say."""
 
     sources: list[Text] = Field(default=[], max_length=100, description="Slugs; empty: all.")
     mode: Text | None = None

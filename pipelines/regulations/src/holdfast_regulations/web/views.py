@@ -1,4 +1,4 @@
-"""Pages: how the sources are, a run, documents with their captures and changes, search."""
+"""Pages: the state of the sources, a run, documents with their captures and changes, search."""
 
 from __future__ import annotations
 

@@ -51,8 +51,9 @@ _BODY = {
 async def add(
     project: OwnProject, request: Request, person: Operator, parts: PartsOf
 ) -> ProjectShape:
-    """A file in a form, with `mapping` as JSON; or, as JSON, the `fileId` of one that is stored.
-    Its columns are checked now; `POST /api/projects/{project_id}/match` matches its entries."""
+    """The file comes in a form, with `mapping` as JSON, or is named in JSON by the `fileId` of one
+    that is stored. Its columns are checked now; `POST /api/projects/{project_id}/match` matches its
+    entries."""
     kind = request.headers.get("content-type", "").lower()
     if kind.startswith("multipart/form-data"):
         async with received_file(request, parts) as form:
@@ -64,14 +65,14 @@ async def add(
 
 
 async def add_stored(project: Project, body: NewDataset, person: Person, parts: Parts) -> str:
-    """Returns the name of the dataset."""
+    """Adds a stored file; returns the name of the dataset."""
     file = await parts.console.files.file(body.file_id, person.scope)
     await _add(project, body, file.name, file.detected, person, parts)
     return body.name or file.name
 
 
 async def _add_uploaded(project: Project, form: Form, person: Person, parts: Parts) -> None:
-    """A file whose columns cannot be used is not kept."""
+    """Adds a file from a form; one whose columns cannot be used is not stored."""
     mapping = form.fields.get("mapping", "").strip()
     given = {
         "name": form.fields.get("name") or None,

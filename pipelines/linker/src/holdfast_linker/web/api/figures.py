@@ -1,4 +1,4 @@
-"""A project with its datasets, and what became of their entries."""
+"""Describes a project with its datasets, and what became of their entries."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def _figures(project: Project, jobs: list[tuple[Job, Counters]], parts: Pa
 
 
 def _oldest(jobs: list[Job], parts: Parts) -> float | None:
-    """Since when the oldest job with open entries has been waiting."""
+    """Returns how long the oldest job with open entries has been waiting."""
     since = [job.created_at for job in jobs if job.created_at is not None]
     if not since:
         return None

@@ -1,4 +1,4 @@
-"""Projects and their datasets: make, match, cancel, delete, share."""
+"""Projects and their datasets: create, match, cancel, delete, share."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ItemId = Annotated[str | None, Query(max_length=20, alias="statedIn", examples=[
 async def index(
     person: Someone, parts: PartsOf, page_size: PageSize = 50, after: After = None
 ) -> ProjectList:
-    """Newest first: your own, those you are invited to; admins and readers see all."""
+    """The newest come first: your own, and those you are invited to; admins and readers see all."""
     cursors = Cursors(parts.secret, "linker projects", person.name, {})
     before = cursors.read(after) or _LAST_ID
     reads = reads_of(parts)
@@ -92,7 +92,7 @@ async def make(body: NewProject, person: Operator, parts: PartsOf) -> ProjectSha
 
 @router.get("/{project_id}", summary="Show a project")
 async def show(project: VisibleProject, parts: PartsOf) -> ProjectShape:
-    """With its datasets and what became of their entries."""
+    """Includes its datasets and what became of their entries."""
     return await describe_project(project, parts)
 
 
@@ -100,7 +100,7 @@ async def show(project: VisibleProject, parts: PartsOf) -> ProjectShape:
 async def change(
     project: OwnProject, body: ProjectChange, person: Operator, parts: PartsOf
 ) -> ProjectShape:
-    """Thresholds count for entries that are matched from now on."""
+    """Thresholds apply to entries that are matched from now on."""
     given = body.model_dump(exclude_none=True)
     name = given.pop("name", project.name)
     rules = replace(project.rules, **given)
@@ -110,20 +110,22 @@ async def change(
 
 @router.delete("/{project_id}", status_code=202, summary="Delete a project")
 async def delete(project: OwnProject, person: Operator, parts: PartsOf) -> Response:
-    """With its jobs, entries, candidates, files, exports and tokens; its audit stays. It
-    disappears at once; the rest goes in the background, and continues after a restart."""
+    """Its jobs, entries, candidates, files, exports and tokens go with it; its entries in the audit
+    log stay. It disappears at once; the rest is deleted in the background, and continues after a
+    restart."""
     await parts.control(person.name).change(hide_project(project))
     for dataset in await reads_of(parts).datasets(project.id):
         if dataset["job_id"] is not None:
-            with suppress(NotThere):  # somebody else has deleted it
+            with suppress(NotThere):  # someone else has deleted it
                 await parts.deletions.jobs.begin(dataset["job_id"], person.name)
     return Response(status_code=202)
 
 
 @router.post("/{project_id}/match", status_code=202, summary="Match the entries of a project")
 async def match(project: OwnProject, request: Request, person: Operator, parts: PartsOf) -> Started:
-    """Starts the datasets that were not matched yet, and entries that failed again. Entries that
-    have a result, or a decision of a person, are left alone."""
+    """Starts the datasets that were not matched yet, and entries that failed again.
+
+    Entries that have a result, or a decision of a person, stay as they are."""
     return await match_project(project, ip_of(request), person, parts)
 
 
@@ -143,7 +145,7 @@ async def match_project(project: Project, ip: str | None, person: Person, parts:
 async def _start(
     project: Project, dataset: Json, ip: str | None, person: Person, parts: Parts
 ) -> int | None:
-    """None: somebody else is starting it."""
+    """Starts the job of a dataset; returns None if another request is starting it."""
     control = parts.control(person.name)
     if not await control.change(claim_dataset(dataset["id"])):
         return None
@@ -169,7 +171,7 @@ async def _start(
 
 
 async def job_of_dataset(dataset_id: int, project: Project, parts: Parts) -> int | None:
-    """A job that was started before the dataset could be marked with it."""
+    """Returns the job if it was started before the dataset could be marked with it."""
     jobs = await parts.console.jobs.page(project.owner_id, _JOBS_LOOKED_AT, None, [], ["linker"])
     for job, _, _ in jobs:
         options = job.options
@@ -206,8 +208,9 @@ async def cancel(project: OwnProject, person: Operator, parts: PartsOf) -> Proje
 async def export(
     project: OwnProject, person: Operator, parts: PartsOf, format: Format
 ) -> OperationShape:
-    """One export per dataset, with people's decisions. Its `result` names them when it is done:
-    `GET /api/exports/{export_id}/download`."""
+    """Each dataset gets one export, with people's decisions.
+
+    Its `result` names them when it is done: `GET /api/exports/{export_id}/download`."""
     datasets = await reads_of(parts).datasets(project.id)
     jobs = [dataset["job_id"] for dataset in datasets if dataset["job_id"] is not None]
     if not jobs:
@@ -215,7 +218,7 @@ async def export(
     return await export_jobs(jobs, format, person, parts)
 
 
-@router.put("/{project_id}/readers/{user_name}", summary="Invite somebody to read a project")
+@router.put("/{project_id}/readers/{user_name}", summary="Invite a person to read a project")
 async def invite(
     project: OwnProject, user_name: UserName, person: Operator, parts: PartsOf
 ) -> ProjectShape:
@@ -241,7 +244,8 @@ async def withdraw(
 async def quickstatements(
     project: VisibleProject, parts: PartsOf, stated_in: ItemId = None
 ) -> StreamingResponse:
-    """Entries that were linked, and new items for those that people said do not exist yet."""
+    """Contains entries that were linked, and new items for those that people said do not exist
+    yet."""
     require_wikidata(project)
     try:
         style = Style(project.rules.language, stated_in=stated_in)

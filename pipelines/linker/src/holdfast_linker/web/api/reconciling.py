@@ -26,14 +26,14 @@ from holdfast_linker.scoring import Thresholds
 from holdfast_linker.web.api.shapes import pipeline_of
 from holdfast_linker.web.api.tokens import hash_of
 
-_LEAST_EXTENSION = 200  # ids; OpenRefine sends its rows ten at a time, others a page
+_LEAST_EXTENSION = 200  # ids per request; OpenRefine sends its rows ten at a time, others a page
 _PREVIEW_POLICY = "default-src 'none'; frame-ancestors *"
 _STATUSES: tuple[tuple[type[UserError], int], ...] = ((NotAllowed, 401), (NotThere, 404))
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class _OpenRoute(APIRoute):
-    """Answers and refusals that pages of other sites may read."""
+    """A route with answers and refusals that pages of other sites may read."""
 
     def get_route_handler(self) -> _Handler:
         handler = super().get_route_handler()
@@ -136,7 +136,7 @@ async def properties(
 def _manifest(project: Project, token: str, request: Request) -> dict[str, Any]:
     base = f"{str(request.base_url).rstrip('/')}/reconcile/{token}"
     name, provider = f"{project.name} (Holdfast)", project.rules.provider
-    if provider != WIKIDATA:  # its ids and types are its own
+    if provider != WIKIDATA:  # another provider's ids and types are its own
         view = f"{base}/preview?id={{{{id}}}}"
         return answering.manifest(name, base, view, [], (provider, provider))
     types = [Term(type_id, name) for type_id, name in TYPES.items()]

@@ -57,7 +57,7 @@ class DatasetShape(Shape):
 
 
 class Figures(Shape):
-    """What became of the entries of a project."""
+    """How many entries of a project have each result."""
 
     states: dict[str, int] = Field(examples=[{"auto_confirmed": 812, "awaiting_review": 140}])
     open: int = Field(description="Entries that are not matched yet.")
@@ -136,7 +136,7 @@ class TaskShape(Shape):
 
 
 class TaskDetail(TaskShape):
-    version: int = Field(description="To be named with the next decision; 0: none was made.")
+    version: int = Field(description="Send it with the next decision; 0: there was none.")
     candidates: list[CandidateShape]
 
 

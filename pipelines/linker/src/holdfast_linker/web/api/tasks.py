@@ -96,7 +96,7 @@ async def index(
     page_size: PageSize = 50,
     after: After = None,
 ) -> TaskList:
-    """Those in one state, the best score first."""
+    """Returns those in one state, the best score first."""
     bound = {"project": project.id, "state": state, "low": low, "high": high}
     cursors = Cursors(parts.secret, "linker tasks", person.name, bound)
     start = cursors.read(after)
@@ -126,7 +126,8 @@ async def describe_task(project: Project, job_id: int, seq: int, parts: Parts) -
 async def decision(
     project: OwnProject, job_id: Id, seq: Seq, body: DecisionBody, person: Operator, parts: PartsOf
 ) -> TaskDetail:
-    """Refused with 409 if another user has decided since that version: the answer says what."""
+    """The decision is refused with 409 if another user has decided since that version: the response
+    contains that decision."""
     await decide_task(project, job_id, seq, body, person, parts)
     return await describe_task(project, job_id, seq, parts)
 
@@ -153,7 +154,7 @@ def _value(body: DecisionBody) -> Any:
 async def match_again(
     project: OwnProject, body: TasksAgain, person: Operator, parts: PartsOf
 ) -> MatchedAgain:
-    """Tasks that people decided about are left alone."""
+    """Tasks that people decided about stay as they are."""
     by_job: dict[int, list[int]] = {}
     for task in body.tasks:
         by_job.setdefault(task.job_id, []).append(task.seq)
@@ -169,8 +170,8 @@ async def match_again(
 async def review(
     project: OwnProject, body: BulkReview, person: Operator, parts: PartsOf
 ) -> BulkStarted:
-    """Accepts the first candidate of each, or none, as an operation in the background: see
-    `GET /api/operations/{operation_id}`. What others decide in the meantime stays."""
+    """Accepts the first candidate of each, or none, as an operation in the background: see `GET
+    /api/operations/{operation_id}`. What others decide in the meantime stays."""
     if body.state not in (TaskState.AWAITING_REVIEW, TaskState.NO_CANDIDATES):
         raise UserError("only tasks without a decision can be decided in bulk")
     criteria = Criteria(project.id, body.action, str(body.state), body.low, body.high)

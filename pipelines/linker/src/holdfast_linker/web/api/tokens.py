@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS = 10
 
 class NewToken(Shape):
     days: Annotated[int, Field(ge=1, le=3650)] | None = Field(
-        default=None, description="After so many days it expires. Default: never."
+        default=None, description="Days until it expires. Default: never."
     )
 
 
@@ -50,11 +50,11 @@ class TokenList(Shape):
     tokens: list[TokenShape]
 
 
-@router.post("", status_code=201, summary="Make an address for OpenRefine")
+@router.post("", status_code=201, summary="Create an address for OpenRefine")
 async def make(
     project: OwnProject, body: NewToken, request: Request, person: Operator, parts: PartsOf
 ) -> MadeToken:
-    """Anyone who has it can read what the project accepted and looked up, and nothing else."""
+    """It lets anyone who has it read what the project accepted and looked up, and nothing else."""
     token = _PREFIX + secrets.token_urlsafe(24)
     seconds = None if body.days is None else body.days * _DAY_SECONDS
     change = add_token(project, hash_of(token), token[:_SHOWN_CHARACTERS], person.name, seconds)

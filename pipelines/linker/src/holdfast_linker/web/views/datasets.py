@@ -1,4 +1,4 @@
-"""A new dataset: the first rows of a stored file, and what each column says."""
+"""Adds a dataset: the first rows of a stored file, and what each column says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/linker/projects/{project_id}/datasets")
 
 _SHOWN_ROWS = 6
 _ROLE, _PROPERTY = "role:", "property:"  # prefixes of a column's two fields
-#: What a column may say, as the form has it: for one thing, or for a property.
+#: What a column may say, as values of the form: one thing, or a property.
 _SINGLE = ("id", "name", "type")
 _PLURAL = {"date": "dates", "identifier": "identifiers", "property": "properties"}
 _ROLES = {
@@ -65,7 +65,7 @@ async def columns(project_id: Id, file_id: Id, visit: Visitor) -> Response:
 
 
 def _guess(column: str, mapping: ColumnMapping | None) -> tuple[str, str]:
-    """The role of a column and its property, as far as its name tells."""
+    """Returns the role of a column and its property, as far as its name tells."""
     if mapping is None:
         return "", ""
     for role in _SINGLE:
@@ -90,7 +90,7 @@ async def add(project_id: Id, file_id: Id, visit: OperatorPost) -> Response:
 
 
 def _mapping(form: Mapping[str, str]) -> dict[str, Any]:
-    """What the form says, as `read_mapping` reads it."""
+    """Returns what the form says, as `read_mapping` reads it."""
     mapping: dict[str, Any] = {"all_of_type": form.get("all_of_type", "").strip() or None}
     for field, role in form.items():
         column = field.removeprefix(_ROLE)

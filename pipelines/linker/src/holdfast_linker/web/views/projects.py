@@ -162,7 +162,7 @@ async def invite(project_id: Id, visit: OperatorPost) -> Response:
     project = await own_project(project_id, visit.person, visit.parts)
     name = (await fields(visit.request)).get("name", "").strip()
     if not name:
-        raise UserError("nobody is named", "Enter the name of an account.")
+        raise UserError("no user name was given", "Enter the name of an account.")
     await api.invite(project, name, visit.person, visit.parts)
     return visit.go(path_of(project_id), f"{name} can read this project.")
 

@@ -1,4 +1,4 @@
-"""The review page: one entry and its candidates side by side, decided by keys."""
+"""The review page: one entry and its candidates side by side, decided with the keyboard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AGREES, _CONTRADICTS = 80.0, 50.0
 _SEARCH = "https://www.wikidata.org/w/index.php?ns0=1&search={}"
 _KEYS = 9
 State = Annotated[TaskState, Query()]
-#: An empty field of the filter is no bound.
+#: An empty field of the filter sets no bound.
 Bound = Annotated[str, Query(max_length=20)]
 Number = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 
@@ -88,7 +88,7 @@ async def following(
     job_id: Number = 0,
     seq: Number = 0,
 ) -> Response:
-    """The card of the first task after a position, in the order of review."""
+    """Returns the card of the first task after a position, in the order of review."""
     project = await visible_project(project_id, visit.person, visit.parts)
     position = ReviewPosition(score, job_id, seq)
     context = await _first(project, TaskFilter(state, low, high), position, visit)
@@ -97,7 +97,7 @@ async def following(
 
 @router.get("/{job_id}/{seq}")
 async def card(project_id: Id, job_id: Id, seq: Id, visit: Visitor) -> Response:
-    """The card of one task, as it is now."""
+    """Shows the card of one task, as it is now."""
     project = await visible_project(project_id, visit.person, visit.parts)
     task = await describe_task(project, job_id, seq, visit.parts)
     return visit.part("linker/card.html", project=project, **_card(project, task, visit))
@@ -131,7 +131,7 @@ def _card(project: Project, task: TaskDetail, visit: Visit) -> dict[str, Any]:
 
 
 def _reason(task: TaskDetail) -> str:
-    """What matching said, with the names of properties, as the table has them."""
+    """Returns what matching said, with the names of properties, as the table has them."""
     if task.state == TaskState.NO_CANDIDATES:
         return ""
     reason = " ".join(_PROPERTIES.get(word, word) for word in task.reason.split(" "))
@@ -143,7 +143,7 @@ def _reason(task: TaskDetail) -> str:
 
 
 def _given(entry: Json) -> list[tuple[str, str]]:
-    """Field and text of what the entry says, in the order in which it is compared."""
+    """Returns field and text of what the entry says, in the order in which it is compared."""
     rows = [("name", entry["name"])] if entry["name"] else []
     rows += [("name", alias) for alias in entry["aliases"]]
     for part in ("dates", "identifiers", "properties"):
@@ -153,7 +153,7 @@ def _given(entry: Json) -> list[tuple[str, str]]:
 
 
 def _rows(task: TaskDetail) -> list[dict[str, Any]]:
-    """Field by field: what the entry gives, and how each candidate compares."""
+    """Returns, field by field, what the entry gives, and how each candidate compares."""
     fields = list(
         dict.fromkeys(f["field"] for candidate in task.candidates for f in candidate.fields)
     )

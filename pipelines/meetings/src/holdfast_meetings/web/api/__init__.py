@@ -1,1 +1,1 @@
-"""What the pages of meetings do, for programs: one router file per noun."""
+"""Routes for programs that do what the pages of meetings do: one router file per noun."""

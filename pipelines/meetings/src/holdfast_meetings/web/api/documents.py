@@ -58,7 +58,7 @@ async def documents(
     page_size: PageSize = 100,
     after: After = None,
 ) -> DocumentList:
-    """Newest first."""
+    """The newest come first."""
     municipality = await find_municipality(subdomain, parts)
     bound = {"in": subdomain, "type": type, "of": meeting, "since": since, "until": until}
     cursors = Cursors(parts.secret, "documents", person.name, bound)
@@ -77,7 +77,7 @@ async def documents(
 async def pages(
     document_id: Id, person: Someone, parts: PartsOf, page_size: PageSize = 50, after: After = None
 ) -> PageList:
-    """Including vanished ones. Long texts are cut; the page itself has the whole text."""
+    """Includes vanished pages. Long texts are cut; the page itself has the whole text."""
     reads = reads_of(parts)
     document = await _document(document_id, reads)
     cursors = Cursors(parts.secret, "pages", person.name, {"of": document_id})
@@ -103,7 +103,7 @@ async def search(
     page_size: PageSize = 50,
     after: After = None,
 ) -> FoundList:
-    """Pages that contain all the words, newest first; words in quotes are a phrase."""
+    """Returns pages that contain all the words, newest first; words in quotes are a phrase."""
     if within:
         await find_municipality(within, parts)
     cursors = Cursors(parts.secret, "search", person.name, {"q": q, "in": within or None})
@@ -124,7 +124,7 @@ async def search(
 async def export(
     subdomain: Subdomain, person: Someone, parts: PartsOf, format: PageFormat = PageFormat.JSONL
 ) -> StreamingResponse:
-    """Ordered by date, document and number. Vanished pages are left out."""
+    """Pages come in order of date, document and number. Vanished pages are left out."""
     municipality = await find_municipality(subdomain, parts)
 
     async def lines() -> AsyncIterator[bytes]:

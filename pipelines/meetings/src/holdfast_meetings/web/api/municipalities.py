@@ -38,7 +38,7 @@ from holdfast_meetings.web.api.shapes import (
 
 
 class _MunicipalityRoute(IdempotentRoute):
-    """Of these, only a backfill makes something: jobs."""
+    """A route of municipalities; only a backfill creates something: jobs."""
 
     async def describe(self, request: Request, person: Person, made: int) -> str:
         given = (await parts_of(request).store.reads.job(made)).options
@@ -76,7 +76,7 @@ async def index(
     page_size: PageSize = 100,
     after: After = None,
 ) -> MunicipalityList:
-    """Those whose name or subdomain contains the words."""
+    """Returns those whose name or subdomain contains the words."""
     bound = {"words": words, "state": state}
     cursors = Cursors(parts.secret, "municipalities", person.name, bound)
     start = cursors.read(after) or ""
@@ -89,7 +89,7 @@ async def index(
 
 @router.post("", status_code=201, summary="Register a municipality")
 async def add(body: NewMunicipality, person: Admin, parts: PartsOf) -> MunicipalityShape:
-    """Its pages are fetched by a backfill, or when its webhook reports a change."""
+    """A backfill fetches its pages, or a report of its webhook does."""
     given = body.model_dump(exclude_unset=True)
     control = parts.control(person.name)
     municipality = (await control.request(pipeline_of(parts), {"add": given})).answer
@@ -137,12 +137,14 @@ async def order(
 
 
 async def _check_owner(subdomain: str, person: Person, parts: Parts) -> None:
-    """A backfill takes over the streams of the municipality, so they must be the person's own."""
+    """Refuses streams of others.
+
+    A backfill takes over the streams of the municipality, so they must be the person's own."""
     if person.scope is None:
         return
     streams = (await streams_of(parts).of_municipalities([subdomain]))[subdomain]
     if any(stream["owner_id"] != person.scope for stream in streams):
-        raise NotAllowed(f"the streams of {subdomain} belong to somebody else", "Ask an admin.")
+        raise NotAllowed(f"the streams of {subdomain} belong to another owner", "Ask an admin.")
 
 
 async def _shapes(municipalities: Sequence[Municipality], parts: Parts) -> list[MunicipalityShape]:

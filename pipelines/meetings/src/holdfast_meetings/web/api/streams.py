@@ -33,7 +33,7 @@ _READ_TOGETHER = 200
 
 
 class Failed(Shape):
-    """Which failed streams: all, or those of a mode or a type."""
+    """Which failed streams are meant: all, or those of a mode or a type."""
 
     mode: Mode | None = None
     type: DocumentType | None = None
@@ -80,7 +80,7 @@ async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
 
 @router.post("/{stream_id}/retry", summary="Resume a failed stream")
 async def retry(stream_id: Id, person: Operator, parts: PartsOf) -> Decisions:
-    """From its checkpoint, in its own mode."""
+    """Continues from its checkpoint, in its own mode."""
     stream = await _find(stream_id, person, parts)
     if stream.job_state is not JobState.FAILED:
         raise UnfitState(f"job {stream.job_id} is {stream.job_state}", "There is nothing to retry.")
@@ -89,7 +89,7 @@ async def retry(stream_id: Id, person: Operator, parts: PartsOf) -> Decisions:
 
 @router.post("/retry", summary="Resume all failed streams")
 async def retry_failed(body: Failed, person: Operator, parts: PartsOf) -> Retried:
-    """Each from its checkpoint, in its own mode."""
+    """Each continues from its checkpoint, in its own mode."""
     decisions: list[DecisionShape] = []
     for stream in await failed_streams(body, person, parts):
         try:

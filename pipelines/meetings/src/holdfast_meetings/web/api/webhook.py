@@ -1,4 +1,4 @@
-"""The webhook by which a site reports a change.
+"""Receives the reports of sites about changes.
 
 PUT or POST /munis/api/update/<subdomain>/, with `Authorization: Bearer <secret>` or the bare
 secret; or signed with it: `X-Holdfast-Signature: t=SECONDS,n=NONCE,v1=HEX`, see
@@ -44,7 +44,7 @@ async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONRespon
             pipeline, {"webhook": {**fields, "subdomain": subdomain}}, "webhook"
         )
     except (SwitchedOff, Throttled) as error:
-        return _error(503, error.message)  # nothing was kept: the site has to send it again
+        return _error(503, error.message)  # nothing was stored: the site has to send it again
     except UserError as error:
         return _error(400, error.message)
     status = 201 if planned.answer["action"] == "created" else 200
@@ -52,7 +52,7 @@ async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONRespon
 
 
 async def _refusal(request: Request, parts: Parts, pipeline: Meetings) -> str | None:
-    """Why the request is refused, or None. A signature that is sent must be valid."""
+    """Returns why the request is refused, or None. A signature that is sent must be valid."""
     header = request.headers.get(HEADER)
     if header is None:
         if pipeline.webhook_signed:
@@ -69,7 +69,7 @@ async def _refusal(request: Request, parts: Parts, pipeline: Meetings) -> str | 
 
 
 def is_authorized(header: str, secret: str) -> bool:
-    """Compares in constant time."""
+    """Whether the header contains the secret; compares in constant time."""
     if not secret:
         return False
     kind, _, rest = header.partition(" ")
@@ -78,7 +78,7 @@ def is_authorized(header: str, secret: str) -> bool:
 
 
 def _fields(body: bytes) -> Json | str:
-    """The fields of the body, or what is wrong with it."""
+    """Returns the fields of the body, or what is wrong with it."""
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError:

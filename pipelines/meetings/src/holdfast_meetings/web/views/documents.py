@@ -31,7 +31,7 @@ async def document(document_id: Id, visit: Visitor, after: str | None = None) ->
 
 @router.get("/pages/{page_id}")
 async def page(page_id: Id, visit: Visitor, q: Words = "") -> Response:
-    """The words of `q` are marked."""
+    """Shows a page with the words of `q` marked."""
     row = await api.page_row(page_id, visit.parts)
     shown = await api.page(page_id, visit.person, visit.parts)
     parts = api.shown_parts(await reads_of(visit.parts).highlighted(row, q))

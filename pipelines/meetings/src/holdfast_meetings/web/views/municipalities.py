@@ -86,7 +86,7 @@ async def show(
     until: Annotated[str, Query(max_length=20)] = "",
     after: str | None = None,
 ) -> Response:
-    """An empty field of the filter filters nothing."""
+    """Shows a municipality; an empty field of the filter filters nothing."""
     person, parts = visit.person, visit.parts
     municipality = await find_municipality(subdomain, parts)
     kind = DocumentType(type) if type in set(DocumentType) else None
@@ -109,7 +109,7 @@ async def show(
 
 @router.get("/municipalities/{subdomain}/standing")
 async def standing(subdomain: Subdomain, visit: Visitor) -> Response:
-    """The state of its backfill, which the page refreshes while one is running."""
+    """Shows the state of its backfill, which the page refreshes while one is running."""
     return visit.part("meetings/standing.html", **await _standing(subdomain, visit))
 
 
@@ -136,7 +136,7 @@ async def change(subdomain: Subdomain, visit: AdminPost) -> Response:
 
 @router.get("/municipalities/{subdomain}/force")
 async def ask_force(subdomain: Subdomain, visit: Visitor) -> Response:
-    """Shows what it would do."""
+    """Shows what a forced backfill would do."""
     if not visit.person.may_change:
         raise NotAllowed(f"{visit.person.name} has read-only access", "Ask an admin.")
     municipality = await api.show(subdomain, visit.person, visit.parts)
@@ -203,5 +203,5 @@ def path_of(subdomain: str) -> str:
 
 
 def summary_of(decisions: list[DecisionShape]) -> str:
-    """`agenda: start full; minutes: resume`."""
+    """Summarizes decisions as `agenda: start full; minutes: resume`."""
     return "; ".join(f"{item.document_type}: {item.action} ({item.why})" for item in decisions)

@@ -43,7 +43,7 @@ async def index(
 
 @router.get("/retry")
 async def ask_retry(visit: Visitor, mode: Choice = "", type: Choice = "") -> Response:
-    """Shows which streams it would resume."""
+    """Shows which streams a retry would resume."""
     if not visit.person.may_change:
         raise NotAllowed(f"{visit.person.name} has read-only access", "Ask an admin.")
     wanted = _failed(mode, type)

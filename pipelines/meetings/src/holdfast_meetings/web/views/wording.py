@@ -9,7 +9,7 @@ _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def body_words(meeting: str) -> str:
-    """`CityCouncil` as people write it."""
+    """Writes `CityCouncil` as people write it."""
     return _WORD_STARTS.sub(" ", meeting).replace("_", " ").strip()
 
 
