@@ -136,10 +136,14 @@ USES = {
     "store.names._NAMED": use(
         "findall", "create ", ("create table ", "a"), ("drop index if exists ", "a"), most=100_000
     ),
-    "store.names._TABLE": use("sub", "from ", ("from", " "), ("from ", "a"), most=100_000),
-    "store.names._QUALIFIER": use("sub", "'", "-", "a", "a.", ("'", "a"), most=100_000),
-    "store.names._DEFINED": use("sub", "table ", ("table", " "), ("on ", "a"), most=100_000),
-    "urls._SCHEMA": use("fullmatch", "a", "_", "1"),
+    "holdfast_client.names._TABLE": use(
+        "sub", "from ", ("from", " "), ("from ", "a"), most=100_000
+    ),
+    "holdfast_client.names._QUALIFIER": use("sub", "'", "-", "a", "a.", ("'", "a"), most=100_000),
+    "holdfast_client.names._DEFINED": use(
+        "sub", "table ", ("table", " "), ("on ", "a"), most=100_000
+    ),
+    "holdfast_client.names._SCHEMA": use("fullmatch", "a", "_", "1"),
     "store.migrate._target": use("fullmatch", "-", ("-", "1")),
     "store.streams.of_pipeline": use("sub", "%", "\\"),
     "web.text_diff._LINES": use("findall", "a", "\n", "a\n"),
@@ -290,8 +294,8 @@ BUILT = {
     ),
     "text_search.highlighted_parts": "at most 50 escaped words over the first 100,000 characters",
     "store.queries.compile_query": "our own SQL files",
-    "store.names._in_postgres": "our own SQL files",
-    "store.names._in_sqlite": "our own SQL files",
+    "holdfast_client.names._in_postgres": "our own SQL files",
+    "holdfast_client.names._in_sqlite": "our own SQL files",
 }
 
 

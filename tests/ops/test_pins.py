@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 PARTS = [ROOT / "client" / "pyproject.toml", *sorted(ROOT.glob("pipelines/*/pyproject.toml"))]
 PROJECTS = [ROOT / "pyproject.toml", *PARTS]
 PACKAGES = {f"holdfast_{path.parent.name}" for path in PARTS}
-OUR_OWN = {"holdfast", "tests", "bench", "examples", "pipelines", "conftest", *PACKAGES}
+OUR_OWN = {"holdfast", "tests", "bench", "examples", "pipelines", "tools", "conftest", *PACKAGES}
 #: Never installed unless somebody asks for it: its wheels are under the GPLv2.
 ONLY_BY_CHOICE = {"pillow-heif"}
 # `psycopg` is an application's own driver, `deeds` and `holdfast_tides` are written by tests.
-BROUGHT_BY_OTHERS = {"psycopg", "deeds", "holdfast_tides"}
+BROUGHT_BY_OTHERS = {"psycopg", "sqlalchemy", "deeds", "holdfast_tides"}
 
 
 def packages(folder: str) -> set[str]:

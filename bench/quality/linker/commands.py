@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -127,6 +127,11 @@ def _report(settings: Settings, key: str, labelled: Sequence[LabelledEntry]) -> 
         async with opened_store(settings) as store:
             job_id = await store.reads.job_by_input("linker", key, settings.owner)
             assert job_id is not None
-            return await judge_job(store.fetch, job_id, labelled)
+            driver = store.database.driver
+
+            async def fetch(sql: str, params: Mapping[str, Any] | None = None) -> list[Any]:
+                return await store.fetch(driver.names.in_query(driver.dialect, sql), params)
+
+            return await judge_job(fetch, job_id, labelled)
 
     return run_async(main())

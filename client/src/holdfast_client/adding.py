@@ -103,7 +103,7 @@ async def _add_items(tx: Transaction, job_id: int, new_items: NewItems, records:
 
 
 async def standing_job(tx: Transaction, records: Records) -> tuple[int, Mapping[str, Any], str]:
-    """Its id, how its records are read, and its owner."""
+    """Returns its id, how its records are read, and its owner."""
     target = {"pipeline": records.pipeline, "owner": records.owner, "topic": records.topic}
     rows = await tx.scan("standing_jobs", target)
     _require_one(records, len(rows))

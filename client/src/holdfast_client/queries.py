@@ -27,7 +27,7 @@ class Query:
 
 @cache
 def load_queries(dialect: str, schema: str) -> Mapping[str, Query]:
-    """The queries for a database whose tables of Holdfast are in this schema."""
+    """Returns the queries for a database whose tables of Holdfast are in this schema."""
     names = names_for_adding(schema)
     _, *pieces = _HEADING.split((FOLDER / f"{dialect}.sql").read_text("utf-8"))
     texts = zip(pieces[::2], pieces[1::2], strict=True)
@@ -42,7 +42,7 @@ def _statement(text: str) -> str:
 
 
 def numbered(dialect: str, sql: str) -> tuple[str, tuple[str, ...]]:
-    """The statement as its database takes it, and the names of its parameters in their order:
+    """Returns the statement as its database takes it, and the names of its parameters in order.
     PostgreSQL numbers them."""
     names: list[str] = []
 
@@ -58,7 +58,7 @@ def numbered(dialect: str, sql: str) -> tuple[str, tuple[str, ...]]:
 
 
 def named_arguments(query: Query, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a statement for SQLite, which takes lists as JSON."""
+    """Returns the arguments of a statement for SQLite, which takes lists as JSON."""
     return {name: _argument(params[name]) for name in query.parameters}
 
 

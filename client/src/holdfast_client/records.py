@@ -25,7 +25,7 @@ MAX_INPUT_BYTES = 10 * 1024 * 1024
 def new_items(
     rows: Iterable[Any], key: RowKey | None = None, max_bytes: int = MAX_INPUT_BYTES
 ) -> list[NewItem]:
-    """Rows as items. `key` names the field whose value is a record's key, or finds it."""
+    """Returns rows as items. `key` names the field whose value is a record's key, or finds it."""
     if key is None:
         return [new_item(row, None, max_bytes) for row in rows]
     key_of = partial(field_key, name=key) if isinstance(key, str) else key
@@ -39,7 +39,7 @@ def _text_key(key: Any) -> str | None:
 
 
 def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES) -> NewItem:
-    """A row as an item: JSON of a size and depth that every process can read."""
+    """Returns a row as an item: JSON of a size and depth that every process can read."""
     if type(row) is not dict:
         if not isinstance(row, Mapping):
             raise UserError(f"a record is not an object: {row!r:.80}")
@@ -75,7 +75,7 @@ def require_time(run_at: datetime | None) -> None:
 
 
 def field_key(row: Any, name: str) -> str:
-    """The value of one field as the record's key."""
+    """Returns the value of one field as the record's key."""
     value = row.get(name) if isinstance(row, Mapping) else None
     if value is None:
         raise UserError(f"a record has no {name!r}, which is the key")
