@@ -25,6 +25,9 @@ import pytest
 #: Their tests always run on each database; those of all other folders are above the store.
 ON_EACH_DATABASE = ("tests/store/", "tests/console/")
 
+#: By them a test says that it runs on several databases.
+DATABASE_FIXTURES = ("database_url", "empty_database_url")
+
 OTHER_DATABASES = "above the store, on a second or third database"
 
 #: By test or kind of test, how many were left out of this run.
@@ -119,11 +122,11 @@ def _place(item: pytest.Item) -> bytes:
 def _beside_database(item: pytest.Item) -> str | None:
     """The test and its parameters, except the database: one name for all its databases."""
     parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
-    database = parameters.pop("database_url", None)
-    if database is None or item.nodeid.startswith(ON_EACH_DATABASE):
+    given = [parameters[name] for name in DATABASE_FIXTURES if name in parameters]
+    if not given or item.nodeid.startswith(ON_EACH_DATABASE):
         return None
     rest = item.callspec.id.split("-")
-    rest.remove(str(database))
+    rest.remove(str(given[0]))
     return f"{_path(item)} {'-'.join(rest)}"
 
 

@@ -23,6 +23,7 @@ def _end(process: Child, number: signal.Signals) -> None:
     process.wait(30)
 
 
+@pytest.mark.exhaustive(keep=1)
 @SIGNALS
 def test_run_that_is_stopped_again_and_again_is_continued_by_the_same_command(
     scene: Scene, number: signal.Signals
@@ -39,6 +40,7 @@ def test_run_that_is_stopped_again_and_again_is_continued_by_the_same_command(
     assert scene.dead_items() == []
 
 
+@pytest.mark.exhaustive(keep=1)
 @SIGNALS
 @pytest.mark.parametrize("items", [1, 20])
 def test_three_deploys_make_no_dead_letter_of_an_innocent_item(

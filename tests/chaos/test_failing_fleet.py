@@ -19,6 +19,7 @@ PATIENCE_SECONDS = 300.0
 PACE = Pace(kill=0.5, freeze=3.0, cut=1.0, postgres=3.0, rabbit=5.0, items=150)
 
 
+@pytest.mark.exhaustive  # the tests of tests/messaging let one thing fail at a time
 @pytest.mark.postgres
 @pytest.mark.rabbit
 @pytest.mark.slow

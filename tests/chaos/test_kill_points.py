@@ -27,7 +27,7 @@ EACH = [("sqlite", verb) for verb in sorted(POINTS)] + [
 ]
 
 
-@pytest.mark.exhaustive(keep=20)
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize(("database_url", "verb"), EACH, indirect=["database_url"])
 async def test_process_killed_at_any_write_leaves_nothing_half_done(
     database_url: str, children: Children, verb: str

@@ -33,6 +33,7 @@ def test_item_that_takes_too_long_is_stopped_and_its_neighbours_are_not(scene: S
     assert [error["code"] for error in told["errors"]] == ["TIMEOUT"]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(
     ("stop", "go"),
     [

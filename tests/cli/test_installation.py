@@ -95,6 +95,7 @@ def test_migrate_goes_up_down_and_up_again(empty_desk: Desk) -> None:
     assert "up to date" in empty_desk.succeed("migrate", "status")
 
 
+@pytest.mark.exhaustive  # tests/extension/test_contract.py takes the tables of each down and up
 def test_each_extension_is_migrated_alone(empty_desk: Desk) -> None:
     heads = _schema(empty_desk, "up")
     for name in heads:

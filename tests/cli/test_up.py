@@ -91,6 +91,7 @@ def test_demo_is_there_to_be_tried_and_ends_with_ctrl_c(
     assert alive == []
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("word", ["api", "timers", "work", "holdfast.demo.world"])
 def test_process_that_dies_is_started_again(word: str, demo: Callable[[], tuple[Any, str]]) -> None:
     process, url = demo()
@@ -117,6 +118,7 @@ def test_children_end_when_their_supervisor_is_killed(
     assert alive == []
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("arguments", [["--demo"], ["--host", "0.0.0.0"], []])
 def test_port_that_is_taken_is_reported_before_anything_is_begun(
     arguments: list[str],

@@ -117,10 +117,11 @@ def test_nudge_of_a_pipeline_without_a_worker_waits_and_doctor_says_so(fleet: Fl
     assert fleet.dead_letters() == []
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("stopped", ["pause", "kill-switch"])
 def test_job_that_is_stopped_has_no_nudge_until_it_continues(fleet: Fleet, stopped: str) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener(**FEW_AT_ONCE)
-    job_id = fleet.take_in(["sleep:0.1"] * 100, "saving")
+    job_id = fleet.take_in(SLOW, "saving")
     wait_until(lambda: _is_held(fleet), "the worker holds it")
     orders = {"pause": ["pause", "1"], "kill-switch": ["kill-switch", "on", "--pipeline", "saving"]}
     fleet.order(*orders[stopped])
@@ -128,9 +129,10 @@ def test_job_that_is_stopped_has_no_nudge_until_it_continues(fleet: Fleet, stopp
     back = {"pause": ["resume", "1"], "kill-switch": ["kill-switch", "off", "--pipeline", "saving"]}
     fleet.order(*back[stopped])
     wait_until(lambda: _out(fleet) == 1, "there is another")
+    helper = fleet.start_listener()
     fleet.wait_done(job_id)
-    stop(relay, worker)
-    fleet.assert_exact(job_id, done=100)
+    stop(relay, worker, helper)
+    fleet.assert_exact(job_id, done=len(SLOW))
 
 
 def test_nudges_that_nobody_sent_or_that_come_twice_harm_nothing(fleet: Fleet) -> None:

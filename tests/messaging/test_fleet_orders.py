@@ -169,6 +169,7 @@ def test_records_of_a_message_start_at_their_time(fleet: Fleet) -> None:
     stop(relay, worker)
 
 
+@pytest.mark.exhaustive  # another test here stops the worker of one order again and again
 def test_orders_are_followed_exactly_once_while_workers_and_relays_are_killed(
     fleet: Fleet,
 ) -> None:

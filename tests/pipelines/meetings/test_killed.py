@@ -83,6 +83,7 @@ async def test_full_backfill_outlives_workers_killed_at_random(
     assert verification.problems == []
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(
     "point",
     ["ingest/advance_stream", "ingest/commit", "ingest/committed", "settle/copy meetings_pages",
