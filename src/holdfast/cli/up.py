@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,12 +23,14 @@ from holdfast.cli.opening import opened_store, run_async, settings_from_environm
 from holdfast.cli.output import errors
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.serve import listen
+from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.signals import STOP_SIGNALS
 from holdfast.cli.supervisor import Child, Service, Supervisor, WorkerSetup
 from holdfast.clock import SystemClock
 from holdfast.columns import column_mapping
 from holdfast.configuration import Settings
 from holdfast.console import open_console
+from holdfast.console.feature_flags import FeatureFlags
 from holdfast.console.files import NewFile
 from holdfast.demo.part import Sample, demo_parts
 from holdfast.engine.control import Control, JobFile, JobRequest
@@ -173,19 +175,21 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
         content = path.read_bytes()
         await uploads.start(loaded["prices"], path.name, content, list(_DEMO_NAMES), table, {})
         await control.start(JobRequest(loaded["catalogue"], by_admin=True))
-    await _switch_on(store, loaded.values())
+    await _switch_on(store, settings, loaded)
     for name, part in demo_parts().items():
         upload = partial(uploads.start_csv, loaded[name])
         messages = DemoMessages(store, settings, loaded[name], log)
         await part.fill(Sample(control, loaded[name], store.fetch, upload, messages.take))
 
 
-async def _switch_on(store: Store, pipelines: Iterable[Pipeline]) -> None:
+async def _switch_on(store: Store, settings: Settings, pipelines: Mapping[str, Pipeline]) -> None:
     """What is off after installation is on in the demo, unless a person has decided."""
-    decided = await store.flags.all()
-    for pipeline in pipelines:
-        if pipeline.enabled_by is not None and pipeline.enabled_by not in decided:
-            await store.flags.set_flag(pipeline.enabled_by, True, "admin")
+    served = served_flags(settings, extensions_of(pipelines))
+    flags = FeatureFlags(open_console(store), served)
+    enabling = {pipeline.enabled_by for pipeline in pipelines.values()}
+    for flag in await flags.all():
+        if flag.name in enabling and flag.actor is None:
+            await flags.change(flag.name, True, "admin")
 
 
 @dataclass(frozen=True, slots=True)
