@@ -17,7 +17,8 @@ from tests.folders import folder_of_a_server
 from tests.ports import free_port
 from tests.watchdog import Watchdog
 
-SUPERUSER = "holdfast"
+#: Not `holdfast`: PostgreSQL looks for names in a schema of the role's name first.
+SUPERUSER = "tester"
 PATIENCE_SECONDS = 180.0
 POSTGRES_MISSING = (
     "PostgreSQL's server programs are not on this machine. "
