@@ -29,7 +29,8 @@ _NAMED = re.compile(
 )
 #: Where a statement reads or writes a table.
 _TABLE = re.compile(
-    r"\b((?:from|join|into|update|using|FROM|JOIN|INTO|UPDATE|USING)\s+)(\w+)\b(?![.(])"
+    r"\b((?:from|join|into|update|using|analyze|truncate|FROM|JOIN|INTO|UPDATE|USING)\s+)"
+    r"(\w+)\b(?![.(])"
 )
 #: `jobs.` before a column. What stands in texts and comments is none.
 _QUALIFIER = re.compile(r"'[^']*'|--[^\n]*|\b(\w+)\.(?=\w)")
