@@ -13,7 +13,8 @@ from pathlib import Path
 from tests.ports import free_port
 from tests.server import Server, ServerError
 
-SUPERUSER = "holdfast"
+#: Not `holdfast`: PostgreSQL looks for names in a schema of the role's name first.
+SUPERUSER = "tester"
 POSTGRES_MISSING = (
     "PostgreSQL's server programs are not on this machine. "
     "Run `make test`, which installs them, or `apt-get install postgresql`."

@@ -89,7 +89,7 @@ def lines_of(left_out: Counter[str]) -> Iterable[str]:
             tests[folder].add(name)
     yield f"{left_out[OTHER_DATABASES]:6,} {OTHER_DATABASES}"
     for folder, count in sorted(folders.items()):
-        yield f"{count:6,} of {len(tests[folder])} exhaustive tests in {folder}"
+        yield f"{count:6,} variants of {len(tests[folder])} exhaustive tests in {folder}"
     yield f"{left_out.total():6,} in all"
 
 

@@ -98,7 +98,7 @@ def test_end_of_a_run_says_what_was_left_out(suite: pytest.Pytester, workers: st
         [
             "*left out of this run; `make test-all` has everything*",
             "     6 above the store, on a second or third database",
-            "     8 of 2 exhaustive tests in tests/cli",
+            "     8 variants of 2 exhaustive tests in tests/cli",
             "    14 in all",
         ]
     )

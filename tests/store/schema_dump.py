@@ -120,7 +120,8 @@ def _column(name: str, kind: str, needed: int, default: str | None, key: int) ->
 
 
 async def _postgres(url: str) -> Dump:
-    connection = await asyncpg.connect(url)
+    # So that every name is whole, whatever the role's own path is.
+    connection = await asyncpg.connect(url, server_settings={"search_path": ""})
     try:
         schema = DEFAULT_SCHEMA
         objects: Dump = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from typing import Any
 
@@ -20,6 +20,7 @@ from holdfast.store import NewJob, open_store
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.migrate import downgrade, installed_branches, status, upgrade
 from holdfast.store.queries import load_queries
+from tests.postgres import SUPERUSER
 from tests.store.checks import assert_sound, work_off
 
 STANDING = NewJob("events", "events", [], standing=True)
@@ -65,22 +66,13 @@ def rows_of_application(url: str) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.fixture
-def shared_url(empty_database_url: str) -> Iterator[str]:
-    """The database of the application, in which Holdfast was installed afterwards. The role is the
-    application's: names are looked for in a schema of the role's own name first."""
-    if empty_database_url.startswith("sqlite"):
-        run(empty_database_url, *TABLES)
-        upgrade(empty_database_url)
-        yield empty_database_url
-        return
-    url = empty_database_url.replace("holdfast@", "shop@")
-    run(empty_database_url, "create role shop login superuser")
-    try:
-        run(url, *TABLES, IMPOSTOR)
-        upgrade(url)
-        yield url
-    finally:
-        run(empty_database_url, "drop owned by shop cascade", "drop role shop")
+def shared_url(empty_database_url: str) -> str:
+    """The database of the application, in which Holdfast was installed afterwards."""
+    run(empty_database_url, *TABLES)
+    if not empty_database_url.startswith("sqlite"):
+        run(empty_database_url, IMPOSTOR)
+    upgrade(empty_database_url)
+    return empty_database_url
 
 
 async def test_application_keeps_its_tables_and_adds_records_with_its_rows(shared_url: str) -> None:
@@ -295,7 +287,7 @@ def test_schema_that_is_there_needs_no_right_to_create_one(empty_postgres_url: s
         "create schema holdfast authorization keeper",
         f"revoke create on database {database} from public",
     )
-    keepers = url.replace("holdfast@", "keeper@")
+    keepers = url.replace(f"{SUPERUSER}@", "keeper@")
     try:
         upgrade(keepers)
         assert status(keepers).up_to_date

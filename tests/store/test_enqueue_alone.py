@@ -119,8 +119,8 @@ async def test_a_transaction_of_the_application_is_not_committed(
 async def test_an_older_schema_is_named_and_how_it_is_upgraded(postgres_url: str) -> None:
     store = await open_store(postgres_url)
     await store.jobs.open(STANDING, "ada")
-    await execute(store, "drop function enqueue_records_1")
-    await execute(store, "alter table jobs drop column topic cascade")
+    await execute(store, "drop function holdfast.enqueue_records_1")
+    await execute(store, "alter table holdfast.jobs drop column topic cascade")
     await store.close()
     async with _postgres(postgres_url) as open_connections:
         for connection in open_connections:

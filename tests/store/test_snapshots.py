@@ -7,7 +7,7 @@ from holdfast.store import NewJob, Store
 from holdfast.store.driver import Transaction
 from holdfast.store.enqueue import Addition
 from holdfast_client.records import new_item
-from tests.store.checks import claim, settle, work_off
+from tests.store.checks import claim, settle, spelled, work_off
 
 STANDING = NewJob("events", "events", [], standing=True)
 
@@ -33,16 +33,17 @@ async def test_a_snapshot_has_every_record_whatever_comes_after_it(store: Store)
     await settle(store, (await claim(store, job_id, 1))[0], ItemStatus.DONE)
     await _add(store, 40)
     async with store.database.driver.reading() as backup:
-        before = await _seen(backup, "select seq from items order by seq")
+        items = spelled(store, "select seq from items order by seq")
+        before = await _seen(backup, items)
         for _ in range(3):
             await _add(store, 20)
             await work_off(store, job_id)
             await store.counter_rows.fold()
             await store.workers.free_left_behind()
-        assert await _seen(backup, "select seq from items order by seq") == before
-        assert await _seen(backup, LOST) == []
-        assert await _seen(backup, COUNTS) == [(45, 1)]
-        assert len(await _seen(backup, "select id from ranges")) == 44
+        assert await _seen(backup, items) == before
+        assert await _seen(backup, spelled(store, LOST)) == []
+        assert await _seen(backup, spelled(store, COUNTS)) == [(45, 1)]
+        assert len(await _seen(backup, spelled(store, "select id from ranges"))) == 44
     assert (await store.reads.counters(job_id)).done == 105
 
 

@@ -20,7 +20,8 @@ ACCEPTED_SCHEMA = "up to 30 lower-case letters, digits and `_`; not `public`"
 _SCHEMA = re.compile(r"(?!pg_|public$)[a-z][a-z0-9_]{0,29}")
 #: Where a statement reads or writes a table.
 _TABLE = re.compile(
-    r"\b((?:from|join|into|update|using|FROM|JOIN|INTO|UPDATE|USING)\s+)(\w+)\b(?![.(])"
+    r"\b((?:from|join|into|update|using|analyze|truncate|FROM|JOIN|INTO|UPDATE|USING)\s+)"
+    r"(\w+)\b(?![.(])"
 )
 #: `jobs.` before a column. What stands in texts and comments is none.
 _QUALIFIER = re.compile(r"'[^']*'|--[^\n]*|\b(\w+)\.(?=\w)")

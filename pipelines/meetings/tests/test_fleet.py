@@ -30,6 +30,7 @@ def datasette(datasette_0: Datasette) -> Datasette:
     return datasette_0
 
 
+@pytest.mark.exhaustive  # test_killed.py shows it without a broker
 @pytest.mark.parametrize("database_url", [FLEET], indirect=True)
 async def test_full_backfill_by_messages_outlives_killed_workers(
     store: Store,

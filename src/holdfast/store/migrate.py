@@ -135,10 +135,12 @@ def upgrade(
 
 
 async def _upgrade_branch(session: _Session, branch: Branch, current: int | None) -> None:
+    if current == branch.newest:
+        return
     with _failures_of(branch.name):
         if current is None:
             await session.run(branch.create(session.dialect))
-        elif current < branch.newest:
+        else:
             await session.run(branch.functions(session.dialect))
             for number in range(current + 1, branch.newest + 1):
                 await session.run(branch.up(number, session.dialect))
