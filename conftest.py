@@ -162,7 +162,7 @@ async def queue_prefix(rabbit_server: RabbitServer, broker_url: str) -> AsyncIte
 @pytest.fixture(scope="session")
 def migrated_template(postgres_server: PostgresServer) -> str:
     """The name of a PostgreSQL database that was migrated once and is only copied."""
-    from holdfast.store.migrate import upgrade
+    from holdfast.kernel.database.migrate import upgrade
 
     url = postgres_server.create_database(name="migrated")
     upgrade(url)
@@ -172,7 +172,7 @@ def migrated_template(postgres_server: PostgresServer) -> str:
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file that was migrated once and is only copied."""
-    from holdfast.store.migrate import upgrade
+    from holdfast.kernel.database.migrate import upgrade
 
     path = tmp_path_factory.mktemp("migrated") / "holdfast.db"
     upgrade(sqlite_url_of(path))
@@ -223,7 +223,7 @@ def empty_database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def store(database_url: str) -> AsyncIterator[Any]:
-    from holdfast.store import open_store
+    from holdfast.kernel import open_store
 
     store = await open_store(database_url)
     yield store

@@ -19,8 +19,8 @@ import orjson
 
 from bench.fleet_runs import Fleet
 from bench.measure import ROOT, RunFailed
-from holdfast.store import NewJob, NewStream, Store, open_store
-from holdfast.store.ingest import IngestPage
+from holdfast.kernel import NewJob, NewStream, Store, open_store
+from holdfast.kernel.record.ingest import IngestPage
 
 NOTING = ROOT / "bench" / "noting.py"
 WARM_UP = 3

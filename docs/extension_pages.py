@@ -15,7 +15,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from holdfast.store.extension_folders import extension_folders
+from holdfast.kernel.database.extension_folders import extension_folders
 
 _LINK = re.compile(r"\]\((?P<path>[^)#\s:]+\.md)")
 

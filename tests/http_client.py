@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.engine.gates import Passage
 from holdfast.errors import GateWait
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.http.addresses import CheckedNetwork
 from holdfast.http.streams import Network, TcpNetwork, TcpStream
+from holdfast.kernel.gates.gates import Passage
 
 
 class RecordingGates:

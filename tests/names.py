@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.store.extension_folders import all_sql
-from holdfast.store.names import DEFAULT_SCHEMA, Names
-from holdfast.store.queries import names_of
+from holdfast.kernel.database.extension_folders import all_sql
+from holdfast.kernel.database.names import DEFAULT_SCHEMA, Names
+from holdfast.kernel.database.queries import names_of
 
 
 def whole_names(url: str, sql: str) -> str:

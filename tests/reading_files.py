@@ -14,15 +14,15 @@ from holdfast.cli.composition import discover_limits, file_access, table_limits
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.engine.pace.backpressure import Backpressure
-from holdfast.engine.presence import present
-from holdfast.engine.record.discover import Discovery, WalkParts, WorkerSources
-from holdfast.engine.record.file_pages import StoredTables
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.files import FileAccess
+from holdfast.kernel import Store
+from holdfast.kernel.pace.backpressure import Backpressure
+from holdfast.kernel.record.discover import Discovery, WalkParts, WorkerSources
+from holdfast.kernel.record.file_pages import StoredTables
+from holdfast.kernel.worker.presence import present
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
 from holdfast.tasks import end_tasks
 
 _LOOK_SECONDS = 0.02

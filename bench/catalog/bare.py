@@ -14,8 +14,8 @@ import orjson
 
 from holdfast.clock import SystemClock
 from holdfast.columns import column_mapping, mapped_row
+from holdfast.kernel import Store, open_store
 from holdfast.pipeline import Row
-from holdfast.store import Store, open_store
 from holdfast_catalog.lookup import Lookup
 from holdfast_catalog.normalising.product import INPUTS, product_of
 from holdfast_catalog.options import CatalogOptions

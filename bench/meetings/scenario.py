@@ -20,9 +20,9 @@ from bench.meetings.site import make_site, serving
 from bench.report import Result, Table, at_least, at_most, per_second, ratio
 from bench.scenarios.ground import QUICK, Ground
 from bench.servers import free_port
-from holdfast.engine.control import Control
+from holdfast.kernel import open_store
+from holdfast.kernel.jobs.control import Control
 from holdfast.observe.log import configure
-from holdfast.store import open_store
 from holdfast_meetings.pipeline import Meetings
 from tests.names import whole_names
 

@@ -14,8 +14,8 @@ import uvloop
 
 from holdfast.cli.work import collect_garbage_less_often
 from holdfast.clock import SystemClock
-from holdfast.engine.gates import Passage
 from holdfast.http import HttpClient, HttpOptions
+from holdfast.kernel.gates.gates import Passage
 from holdfast_regulations.dates import DateRange
 from holdfast_regulations.discovery import Discovery
 from holdfast_regulations.sources import Mode

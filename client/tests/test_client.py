@@ -12,7 +12,7 @@ import holdfast
 import holdfast_client
 from client.tests import application
 from holdfast.errors import NotThere, SchemaError, UnfitState, UserError
-from holdfast.store import NewJob, NewStream, Store
+from holdfast.kernel import NewJob, NewStream, Store
 from tests.store.checks import assert_sound, items_of
 from tests.wheels import ROOT, Environment, run
 

@@ -8,19 +8,22 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast.api.options import ServerOptions
-from holdfast.console.accounts import SessionOptions
-from holdfast.console.quotas import Amounts
-from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds
-from holdfast.engine.pace.retry import RetryPolicy
-from holdfast.engine.record.execute import ItemOptions
-from holdfast.engine.record.settle import FlushLimits
 from holdfast.errors import PipelineError
+from holdfast.features.accounts.accounts import SessionOptions
+from holdfast.features.accounts.quotas import Amounts
 from holdfast.files.options import FileOptions, S3Connection
 from holdfast.http import HttpOptions
+from holdfast.kernel.database.names import DEFAULT_SCHEMA
+from holdfast.kernel.jobs.admission import JobRules
+from holdfast.kernel.jobs.retention_rows import Policies
+from holdfast.kernel.pace.concurrency import ConcurrencyBounds
+from holdfast.kernel.pace.controllers import ClaimBounds, IngestBounds
+from holdfast.kernel.pace.retry import RetryPolicy
+from holdfast.kernel.record.execute import ItemOptions
+from holdfast.kernel.record.settle import FlushLimits
 from holdfast.messaging.signing import MessageTrust
 from holdfast.observe.health import HealthOptions
+from holdfast.server.options import ServerOptions
 from holdfast.settings.declared import (
     PREFIX,
     Setting,
@@ -37,9 +40,6 @@ from holdfast.settings.groups import (
     no_environment,
     settings_error,
 )
-from holdfast.store.admission import JobRules
-from holdfast.store.names import DEFAULT_SCHEMA
-from holdfast.store.retention import Policies
 from holdfast.tables.types import TableOptions
 from holdfast.urls import default_database_url, mask_password
 

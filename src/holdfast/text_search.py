@@ -26,8 +26,8 @@ TABLE_ids       the ids of the rows that a batch is about; its members are the p
 TABLE_remove    delete the rows with :ids from the search table
 TABLE_add       insert them: `@words(text)`, `@replaced_words`
 
-and its search, with `@has_words`, `@snippet` and `@highlight` (store/queries.py). Words to search
-for always go through `search_query`.
+and its search, with `@has_words`, `@snippet` and `@highlight` (kernel/database/queries.py).
+Words to search for always go through `search_query`.
 """
 
 from __future__ import annotations

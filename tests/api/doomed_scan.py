@@ -14,9 +14,9 @@ from typing import Any
 
 from holdfast.cli.api_parts import opened_parts
 from holdfast.configuration import load_settings
-from holdfast.console.adapter_scans import AdapterScans
-from holdfast.console.adapters import Adapter, Adapters
-from holdfast.files.places.contract import Place
+from holdfast.features.ingestion.adapter_scans import AdapterScans
+from holdfast.features.ingestion.adapters import Adapter, Adapters
+from holdfast.features.ingestion.places.contract import Place
 from tests.api.server import PIPELINES
 
 #: What a scanner does with a file, in order; each before and after.

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 
-from holdfast.api.app import ROUTERS
-from holdfast.console.quotas import Amounts
 from holdfast.extension import installed
-from holdfast.store.migrate import upgrade
-from holdfast.web.app import VIEWS
+from holdfast.features.accounts.quotas import Amounts
+from holdfast.kernel.database.migrate import upgrade
+from holdfast.server.api_app import ROUTERS
+from holdfast.server.site import VIEWS
 from tests.api.server import ApiServer, finished, upload
 from tests.api.wild_requests import MARKERS, OWNERS, Findings, WildRequests
 

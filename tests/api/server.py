@@ -22,22 +22,22 @@ from typing import Any, cast
 import httpx2
 import uvicorn
 
-from holdfast.api.app import create_app
-from holdfast.api.connections import ConnectionLimits, Connections, GuardedConnection
-from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.server import Server, page_packs
 from holdfast.configuration import Settings, load_settings
-from holdfast.console.quotas import Amounts
 from holdfast.errors import ItemError, NotFound
 from holdfast.extension import installed
+from holdfast.features.accounts.quotas import Amounts
 from holdfast.model import Page, Record
 from holdfast.options import Option
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.web.app import add_pages
-from holdfast.web.navigation import PagePack
+from holdfast.server.api_app import create_app
+from holdfast.server.connections import ConnectionLimits, Connections, GuardedConnection
+from holdfast.server.dependencies import Parts
+from holdfast.server.navigation import PagePack
+from holdfast.server.site import add_pages
 from tests.reading_files import reading_files
 
 PASSWORD = "correct horse"

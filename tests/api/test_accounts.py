@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.console import totp
-from holdfast.console.passwords import common_words, is_common
+from holdfast.features.accounts import totp
+from holdfast.features.accounts.passwords import common_words, is_common
 from tests.api.server import ApiServer
 from tests.store.checks import execute, fetch
 

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 import structlog
 
-from holdfast.engine.adding import Adding
+from holdfast.kernel.arrivals.adding import Adding
 from holdfast.messaging.envelope import ItemsAdd, compose, dump
 from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.signing import MessageTrust

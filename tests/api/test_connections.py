@@ -16,7 +16,7 @@ from threading import Event, Thread
 import httpx2
 import pytest
 
-from holdfast.api.connections import ConnectionLimits
+from holdfast.server.connections import ConnectionLimits
 from tests.api.server import ApiServer
 from tests.cli.desk import wait_until
 from tests.command import HoldfastCommand

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from holdfast.store.messages import Relayed
+from holdfast.kernel.outbox.messages import Relayed
 from tests.api.server import ApiServer
 from tests.store.message_scenarios import dead, sent
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import structlog
 
-from holdfast.engine.deletion import Deleter
+from holdfast.kernel.jobs.deleter import Deleter
 from tests.api.server import ApiServer, ended, finished, upload
 from tests.pictures import png
 from tests.sources.test_image_archives import packed

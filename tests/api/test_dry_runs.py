@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.kernel.gates.table import Want
 from holdfast.pipeline import Gate
-from holdfast.store.gates import Want
 from tests.api.server import ApiServer
 from tests.store.checks import fetch
 

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
-from holdfast.console import open_console
-from holdfast.console.grid import Chosen, write_export
-from holdfast.console.items import ItemFilter
+from holdfast.features import open_console
+from holdfast.features.items.grid import Chosen, write_export
+from holdfast.features.items.items import ItemFilter
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.record.outcomes import Settlement
 from holdfast.model import ItemStatus
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.outcomes import Settlement
 from holdfast.tables.writers import EXACT_INTEGERS, FORMULA_STARTS
 from tests.api.server import ApiServer
 from tests.store.checks import claim, ingest, lease_stream, outcome_of, records

@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.console.exports import NewExport
-from holdfast.console.operations import NewOperation
+from holdfast.features.bulk.operations import NewOperation
+from holdfast.features.exports.exports import NewExport
 from holdfast.tables.files import TableFile
 from tests.api.server import ApiServer, finished, taken_in, upload
 

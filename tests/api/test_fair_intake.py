@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from holdfast.kernel import NewJob, NewStream
 from holdfast.reading import Reading
-from holdfast.store import NewJob, NewStream
 from tests.api.server import ApiServer, taken_in, upload
 from tests.store.checks import execute
 

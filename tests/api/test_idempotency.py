@@ -8,9 +8,9 @@ import json
 import pytest
 
 from holdfast.errors import UnfitState
-from holdfast.store import NewJob
-from holdfast.store.enqueue import Addition
-from holdfast.store.idempotency import RequestKey
+from holdfast.kernel import NewJob
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.arrivals.idempotency import RequestKey
 from holdfast_client.records import new_item
 from tests.api.server import ApiServer, finished
 from tests.store.checks import execute

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 import structlog
 
-from holdfast.engine.retention import Retention
-from holdfast.store.retention import Policies
+from holdfast.kernel.jobs.retention import Retention
+from holdfast.kernel.jobs.retention_rows import Policies
 from tests.api.server import ApiServer, ended, upload
 from tests.pictures import gif, png, webp
 from tests.sources.test_image_archives import packed

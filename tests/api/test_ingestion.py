@@ -14,11 +14,11 @@ import httpx2
 import pytest
 
 from conftest import INCOMING
-from holdfast.console.adapter_scans import AdapterScans, ScanReport
-from holdfast.console.adapters import Adapter
-from holdfast.console.grid import write_export
+from holdfast.features.ingestion.adapter_scans import AdapterScans, ScanReport
+from holdfast.features.ingestion.adapters import Adapter
+from holdfast.features.ingestion.places.contract import Arrived, Place
+from holdfast.features.items.grid import write_export
 from holdfast.files.bucket import BucketStore
-from holdfast.files.places.contract import Arrived, Place
 from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
 from tests.command import HoldfastCommand

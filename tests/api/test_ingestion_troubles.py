@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.console.adapter_scans import AdapterScans
-from holdfast.console.adapters import Adapter
-from holdfast.engine.lost_workers import this_machine
-from holdfast.files.places import folder
-from holdfast.files.places.bucket import BucketPlace
-from holdfast.files.places.contract import FileTrouble, Place, numbered
-from holdfast.files.places.ftp import FtpPlace, FtpServer
-from holdfast.store.driver import Transaction
+from holdfast.features.ingestion.adapter_scans import AdapterScans
+from holdfast.features.ingestion.adapters import Adapter
+from holdfast.features.ingestion.places import folder
+from holdfast.features.ingestion.places.bucket import BucketPlace
+from holdfast.features.ingestion.places.contract import FileTrouble, Place, numbered
+from holdfast.features.ingestion.places.ftp import FtpPlace, FtpServer
+from holdfast.kernel.database.driver import Transaction
+from holdfast.kernel.worker.lost_workers import this_machine
 from tests.api.server import ApiServer, ended, upload
 from tests.api.test_ingestion import (
     ROWS,

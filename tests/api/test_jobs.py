@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.api.middleware import MAX_BODY_BYTES
+from holdfast.server.middleware import MAX_BODY_BYTES
 from tests.api.server import ApiServer, ended, finished, taken_in, upload
 
 ROWS = "title\nchair\nmissing\nbroken\n"

@@ -18,7 +18,7 @@ import pytest
 import structlog
 
 from conftest import INCOMING
-from holdfast.engine.lost_workers import LostWorkers
+from holdfast.kernel.worker.lost_workers import LostWorkers
 from tests.api.doomed_scan import STEPS
 from tests.api.server import ApiServer
 from tests.api.test_ingestion import ROWS, watch

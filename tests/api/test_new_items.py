@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store import NewJob
+from holdfast.kernel import NewJob
 from tests.api.server import ApiServer, finished
 
 

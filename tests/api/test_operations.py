@@ -7,13 +7,13 @@ from typing import Any
 
 import httpx2
 
-from holdfast.console import open_console
-from holdfast.console.operation_runner import OperationRunner
-from holdfast.console.operations import Chunk, NewOperation
-from holdfast.engine.pace.retry import RetryPolicy
+from holdfast.features import open_console
+from holdfast.features.bulk.operation_runner import OperationRunner
+from holdfast.features.bulk.operations import Chunk, NewOperation
+from holdfast.kernel.database.chunks import FinishedItems
+from holdfast.kernel.pace.retry import RetryPolicy
 from holdfast.model import ItemStatus
 from holdfast.observe.log import get_logger
-from holdfast.store.chunks import FinishedItems
 from tests.api.server import ApiServer, ended, finished, taken_in, upload
 from tests.store.checks import assert_sound
 

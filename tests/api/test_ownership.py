@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from holdfast.api.app import ROUTERS
-from holdfast.console import open_console
-from holdfast.console.adapters import AdapterKind, NewAdapter
-from holdfast.console.exports import NewExport
-from holdfast.console.operations import NewOperation
+from holdfast.features import open_console
+from holdfast.features.bulk.operations import NewOperation
+from holdfast.features.exports.exports import NewExport
+from holdfast.features.ingestion.adapters import AdapterKind, NewAdapter
+from holdfast.server.api_app import ROUTERS
 from tests.api.server import ApiServer, finished
 from tests.pictures import png
 from tests.store.checks import execute

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import open_store
+from holdfast.kernel import open_store
 from tests.api.server import ApiServer, upload
 from tests.store.checks import ingest, lease_stream, make_job, records
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from holdfast.console.quotas import Amounts
-from holdfast.store import NewJob
+from holdfast.features.accounts.quotas import Amounts
+from holdfast.kernel import NewJob
 from tests.api.server import ApiServer, finished, taken_in, upload
 
 ROWS = b"title\noak\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.console.files import NewFile
+from holdfast.features.library.files import NewFile
 from tests.api.server import ApiServer, ended
 from tests.pictures import png
 from tests.sources.test_image_archives import packed

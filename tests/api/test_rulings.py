@@ -10,15 +10,15 @@ import httpx2
 import pytest
 
 from holdfast import Pipeline, Ruled, Tx
-from holdfast.api.rulings import decide
-from holdfast.console import open_console
-from holdfast.console.items import ItemFilter
-from holdfast.console.rulings import NewRuling
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.features.items.items import ItemFilter
+from holdfast.features.rulings.api import decide
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import Store
 from holdfast.model import ItemStatus, Json
 from holdfast.options import Option
 from holdfast.rulings import OutdatedRuling, RulingKind
-from holdfast.store import Store
 from tests.api.server import ApiServer, ended, finished
 from tests.api.test_export_parity import (
     assert_csv_has,

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, aclosing
 import httpx2
 import pytest
 
-from holdfast.console.live import Feed
+from holdfast.features.jobs.live import Feed
 from tests.api.server import PASSWORD, ApiServer
 from tests.store.checks import fetch
 

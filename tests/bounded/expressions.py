@@ -33,17 +33,17 @@ DIGITS = ("1", "-", "1-", "1 ")
 POINTS = ("1", ("1", " "), ("1.", "1"), ("1,", " "), "1 ", "1, ", ("1 1", " "), ("1.1 1.", "1"))
 #: package.module.name -> its use. The name is that of the constant or the function around it.
 USES = {
-    "api.idempotency._KEY": use("match", "a"),
-    "console.item_lists._TEXT": use(
+    "server.idempotency._KEY": use("match", "a"),
+    "features.items.item_lists._TEXT": use(
         "findall", '"', '\\"', ('"', '\\"'), ('"a', "\\\\"), '" ', most=2_000
     ),
-    "api.multipart.safe_name": use("split", "/", "a"),
+    "server.multipart.safe_name": use("split", "/", "a"),
     "urls._PREFIX": use("fullmatch", "a"),
     "cli.output._CONTROL": use("sub", "\x00", "a"),
     # Only our own settings come here.
     "urls.mask_password": use("sub", "://a:", "password=", most=2_000),
-    "console.accounts._NAME": use("match", "a"),
-    "console.value_search._QUOTED": use("fullmatch", '"', '"a', ('"', "a"), ('"a":', "a")),
+    "features.accounts.accounts._NAME": use("match", "a"),
+    "features.items.value_search._QUOTED": use("fullmatch", '"', '"a', ('"', "a"), ('"a":', "a")),
     "http.body._ZEROS": use("match", "\0"),
     "http.message._HOST": use("fullmatch", "a", "a:", "."),
     "http.reply._CHARSET": use(
@@ -114,26 +114,30 @@ USES = {
     "tables.writers._FORMULA_WITHIN": use(
         "sub", ";", (";", '"'), ";-1", (";-", "1"), (";-", "1."), (";-", "1e"), ';"-1.1'
     ),
-    "web.column_guess._NUMBER": use("match", "1", "1,", "111,", "1 111", ("1", "111"), ("1.", "1")),
-    "web.column_guess._ZEROS": use("match", "0"),
-    "web.column_guess._DATE": use("match", "1", ("2026-11-01T", "a"), ("2026-11-01 ", "\n")),
-    "web.column_guess._ADDRESS": use("match", ("https://", "a"), ("https://", "a ")),
-    "web.filtering._CODE": use("match", "a"),
-    "web.filtering._WORD": use("findall", '"', 'a"', ('"', "a"), "a", '"\n'),
-    "web.filtering.column_word": use("search", "a"),
-    "api.middleware._HOST": use("fullmatch", "a", ("[", ":"), ("a:", "1"), "a:1"),
+    "features.jobs.column_guess._NUMBER": use(
+        "match", "1", "1,", "111,", "1 111", ("1", "111"), ("1.", "1")
+    ),
+    "features.jobs.column_guess._ZEROS": use("match", "0"),
+    "features.jobs.column_guess._DATE": use(
+        "match", "1", ("2026-11-01T", "a"), ("2026-11-01 ", "\n")
+    ),
+    "features.jobs.column_guess._ADDRESS": use("match", ("https://", "a"), ("https://", "a ")),
+    "features.items.filtering._CODE": use("match", "a"),
+    "features.items.filtering._WORD": use("findall", '"', 'a"', ('"', "a"), "a", '"\n'),
+    "features.items.filtering.column_word": use("search", "a"),
+    "server.middleware._HOST": use("fullmatch", "a", ("[", ":"), ("a:", "1"), "a:1"),
     # Passwords have at most 1,000 characters.
-    "console.passwords._TRAILING": use("sub", "1", "a1", ("", "1"), most=1_000),
-    "console.passwords._LEADING": use("sub", "1", "a1", most=1_000),
-    "console.passwords.is_common": use("sub", "1", "a1", most=1_000),
-    "store.migrate._statements": use("split", ";", "a"),
-    "store.schema._CREATED": use(
+    "features.accounts.passwords._TRAILING": use("sub", "1", "a1", ("", "1"), most=1_000),
+    "features.accounts.passwords._LEADING": use("sub", "1", "a1", most=1_000),
+    "features.accounts.passwords.is_common": use("sub", "1", "a1", most=1_000),
+    "kernel.database.migrate._statements": use("split", ";", "a"),
+    "kernel.database.schema._CREATED": use(
         "findall", "create ", ("create table ", "a"), ("create or replace ", "a"), most=100_000
     ),
-    "store.schema._DOWN": use("split", ("-- down", " "), "-- down\n", most=100_000),
-    "store.schema._STEP": use("fullmatch", ("0002_", "a"), ("0002_a", "."), most=2_000),
-    "store.schema._WORD": use("sub", "@", "a", "@a", most=100_000),
-    "store.names._NAMED": use(
+    "kernel.database.schema._DOWN": use("split", ("-- down", " "), "-- down\n", most=100_000),
+    "kernel.database.schema._STEP": use("fullmatch", ("0002_", "a"), ("0002_a", "."), most=2_000),
+    "kernel.database.schema._WORD": use("sub", "@", "a", "@a", most=100_000),
+    "kernel.database.names._NAMED": use(
         "findall", "create ", ("create table ", "a"), ("drop index if exists ", "a"), most=100_000
     ),
     "holdfast_client.names._TABLE": use(
@@ -144,10 +148,10 @@ USES = {
         "sub", "table ", ("table", " "), ("on ", "a"), most=100_000
     ),
     "holdfast_client.names._SCHEMA": use("fullmatch", "a", "_", "1"),
-    "store.migrate._target": use("fullmatch", "-", ("-", "1")),
-    "store.streams.of_pipeline": use("sub", "%", "\\"),
-    "web.text_diff._LINES": use("findall", "a", "\n", "a\n"),
-    "web.text_diff._WORDS": use("findall", "a", " ", "a "),
+    "kernel.database.migrate._target": use("fullmatch", "-", ("-", "1")),
+    "kernel.record.streams.of_pipeline": use("sub", "%", "\\"),
+    "server.text_diff._LINES": use("findall", "a", "\n", "a\n"),
+    "server.text_diff._WORDS": use("findall", "a", " ", "a "),
     "holdfast_catalog.normalising.remarks._NUMBERED": use(
         *("sub", "room", ("room", " "), "room no ", ("room no.", " "), ("room #", " ")),
         *("1", "1 ", ("1", " "), ("1+", " "), "first ", "1 years ", "qty", ("qty", " "), "qty of "),
@@ -268,12 +272,14 @@ USES = {
     "holdfast_regulations.sources_file._TOML_LINE": use(
         "search", "(at line ", ("(at line ", "1"), ("(at line 1, column ", "1")
     ),
-    "api.signatures._PARTS": use("fullmatch", "a", ("t=", "1"), ("t=1,n=", "a"), "t=1,n="),
-    "store.queries._HEADING": use(
+    "features.accounts.signatures._PARTS": use(
+        "fullmatch", "a", ("t=", "1"), ("t=1,n=", "a"), "t=1,n="
+    ),
+    "kernel.database.queries._HEADING": use(
         "split", "-- name: ", "\n", ("-- name: ", "a"), ("-- name: a", " "), most=100_000
     ),
-    "store.queries._ROWS": use("search", "@rows(", ("@rows(", "a"), most=100_000),
-    "store.queries._WORD": use("sub", "@", "a", "@a", most=100_000),
+    "kernel.database.queries._ROWS": use("search", "@rows(", ("@rows(", "a"), most=100_000),
+    "kernel.database.queries._WORD": use("sub", "@", "a", "@a", most=100_000),
     "holdfast_client.connections._NUMBERED": use("sub", "$", "a", ("$", "b"), most=100_000),
     "tables.detect._UNDECODABLE": use("search", "a"),
     "tables.detect._FLAW": use("search", "a"),
@@ -288,12 +294,14 @@ USES = {
 }
 #: Patterns that the source puts together, and where their bound comes from.
 BUILT = {
-    "console.kill_switches._SCOPE": "made of two constants; a scope is all, or a prefix and a name",
+    "features.switches.kill_switches._SCOPE": (
+        "made of two constants; a scope is all, or a prefix and a name"
+    ),
     "holdfast_regulations.sources._pattern": (
         "an operator's own; URLs of 2,048, titles of 500 and short texts of 2,000 characters"
     ),
     "text_search.highlighted_parts": "at most 50 escaped words over the first 100,000 characters",
-    "store.queries.compile_query": "our own SQL files",
+    "kernel.database.queries.compile_query": "our own SQL files",
     "holdfast_client.names._in_postgres": "our own SQL files",
     "holdfast_client.names._in_sqlite": "our own SQL files",
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.store.migrate import upgrade
+from holdfast.kernel.database.migrate import upgrade
 from tests.chaos.children import Child, Children
 from tests.chaos.scene import DEEDS, Scene, wait_until
 from tests.chaos.watch import Watch

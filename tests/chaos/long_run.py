@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.store.migrate import upgrade
+from holdfast.kernel.database.migrate import upgrade
 from tests.chaos import fleet_chaos
 from tests.chaos.children import Children
 from tests.chaos.fleet_chaos import FleetChaos, Pace

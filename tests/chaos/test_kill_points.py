@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.store import Store, open_store
+from holdfast.kernel import Store, open_store
 from tests.chaos.children import Children
 from tests.chaos.doomed import act
 from tests.chaos.scene import PATIENCE_SECONDS

@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from tests.chaos.scene import Scene, finish, wait_until
 from tests.store.checks import claim_one, filled_job, lease_stream, make_job
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.store import Store, open_store
+from holdfast.kernel import Store, open_store
 
 _LOOK_SECONDS = 0.1
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from holdfast.store.migrate import upgrade
+from holdfast.kernel.database.migrate import upgrade
 from tests.chaos.children import Children
 from tests.chaos.scene import DEEDS, Scene, wait_until
 from tests.fleet import broker_settings

@@ -19,7 +19,7 @@ MOST_CHARACTERS = 80 - len("  kill-switch  ")
 def test_module_has_exactly_the_commands_listed_for_it(module: str) -> None:
     app = typer.Typer()
     app.callback()(lambda: None)
-    import_module(f"holdfast.cli.{module}").register(app)
+    import_module(f"holdfast.{module}").register(app)
     registered = list(typer.main.get_group(app).commands)
     assert registered == [name for name, listed in COMMANDS.items() if listed.module == module]
 
@@ -34,7 +34,7 @@ def test_help_imports_neither_database_nor_engine_nor_server() -> None:
         "import sys\n"
         "from holdfast.cli.main import app\n"
         "app(['--help'], standalone_mode=False)\n"
-        "heavy = ('asyncpg', 'fastapi', 'httpx2', 'holdfast.store', 'holdfast.engine')\n"
+        "heavy = ('asyncpg', 'fastapi', 'httpx2', 'holdfast.kernel.store', 'holdfast.server')\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

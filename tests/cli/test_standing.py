@@ -14,8 +14,8 @@ import pytest
 from holdfast.cli.standing import add_batches, lines_of
 from holdfast.configuration import load_settings
 from holdfast.errors import DatabaseGone
-from holdfast.store import NewJob, open_store
-from holdfast.store.enqueue import Additions
+from holdfast.kernel import NewJob, open_store
+from holdfast.kernel.arrivals.enqueue import Additions
 from holdfast.tables.types import TableOptions
 from tests.cli.desk import UPPER, Desk
 from tests.store.checks import execute_at

@@ -6,19 +6,19 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.clock import FixedClock
-from holdfast.console import open_console
-from holdfast.console.exports import NewExport, Written
-from holdfast.console.files import NewFile
-from holdfast.console.operations import Chunk, Hold, NewOperation
-from holdfast.console.rulings import NewRuling
-from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import LeaseLost, NotThere, UnfitState
+from holdfast.features import open_console
+from holdfast.features.accounts.second_factors import SecondFactors
+from holdfast.features.bulk.operations import Chunk, Hold, NewOperation
+from holdfast.features.exports.exports import NewExport, Written
+from holdfast.features.library.files import NewFile
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.arrivals.idempotency import RequestKey
+from holdfast.kernel.database.chunks import FinishedItems, FreeRanges, NamedItems
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Gate
 from holdfast.rulings import Proposal, RulingKind
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.chunks import FinishedItems, FreeRanges, NamedItems
-from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
     audit_of,
     claim,

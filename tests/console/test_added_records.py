@@ -8,8 +8,8 @@ from contextlib import closing
 import psycopg
 
 import holdfast
-from holdfast.console import open_console
-from holdfast.store import NewJob, Store
+from holdfast.features import open_console
+from holdfast.kernel import NewJob, Store
 from tests.store.checks import work_off
 
 STANDING = NewJob("events", "events", [], standing=True, owner_id="ada")

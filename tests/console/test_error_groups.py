@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.console import open_console
+from holdfast.features import open_console
+from holdfast.kernel import Settlement, Store
 from holdfast.model import ItemStatus
-from holdfast.store import Settlement, Store
 from tests.store.checks import claim, filled_job, outcome_of
 
 ERROR, PENDING = ItemStatus.ERROR, ItemStatus.PENDING

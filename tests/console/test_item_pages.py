@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.console import open_console
-from holdfast.console.items import ItemFilter, ItemView, Position
+from holdfast.features import open_console
+from holdfast.features.items.items import ItemFilter, ItemView, Position
+from holdfast.kernel import Store
 from holdfast.model import ItemStatus
-from holdfast.store import Store
 from tests.store.checks import claim, filled_job, settle, statuses
 
 OPEN = ItemFilter((ItemStatus.PENDING, ItemStatus.PROCESSING))

@@ -5,15 +5,27 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
-FOLDERS = re.findall(r"^\| `([\w*./]+)` \|", PAGE, re.M)
+
+
+def described_in(heading: str) -> set[str]:
+    table = PAGE.split(f"\n| {heading} |")[1].split("\n\n")[0]
+    return set(re.findall(r"^\| `([\w*./]+)` \|", table, re.M))
 
 
 def test_every_folder_is_described() -> None:
     folders = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
-    assert set(FOLDERS) == {"holdfast/*.py", *folders}
+    assert described_in("Folder") == {"holdfast/*.py", *folders}
+
+
+@pytest.mark.parametrize("part", ["kernel", "features"])
+def test_every_folder_of_a_part_is_described(part: str) -> None:
+    folders = {f"{path.name}/" for path in (SOURCE / part).iterdir() if path.is_dir()}
+    assert described_in(f"Folder of `{part}/`") == folders - {"__pycache__/"}
 
 
 def test_the_seven_steps_of_a_record_name_files_that_exist() -> None:
@@ -24,5 +36,6 @@ def test_the_seven_steps_of_a_record_name_files_that_exist() -> None:
 
 def test_every_file_that_the_page_names_exists() -> None:
     paths = set(re.findall(r"`((?:\w+/)+(?:\w+\.(?:py|sql))?)`", PAGE)) - {"src/holdfast/"}
-    there = {path for path in paths if (SOURCE / path).exists() or (ROOT / path).exists()}
+    homes = (ROOT, SOURCE, SOURCE / "kernel", SOURCE / "features")
+    there = {path for path in paths if any((home / path).exists() for home in homes)}
     assert paths - there == set()

@@ -12,9 +12,9 @@ import pytest
 import holdfast
 from holdfast.errors import ERROR_CODES, ErrorCode
 from holdfast.extension import installed
+from holdfast.kernel.database.extension_folders import extension_folders
 from holdfast.model import JOB_TRANSITIONS, ItemStatus, JobState, Lane, StreamState
 from holdfast.pipeline import Pipeline
-from holdfast.store.extension_folders import extension_folders
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

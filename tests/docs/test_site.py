@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.extension_folders import extension_folders
+from holdfast.kernel.database.extension_folders import extension_folders
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,16 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import holdfast.store
+import holdfast.kernel
 import holdfast_client
-from holdfast.store.queries import CORE_FOLDERS, load_queries
+from holdfast.kernel.database.queries import CORE_FOLDERS, load_queries
 
-STORE = Path(holdfast.store.__path__[0])
+STORE = Path(holdfast.kernel.__path__[0])
 CLIENT = Path(holdfast_client.__path__[0])
 #: Where the verbs of the kernel are: of jobs, records, work, workers, gates and messages.
 KERNEL = (
-    "jobs", "ingest", "enqueue", "idempotency", "leases", "outcomes", "counters", "workers",
-    "gates", "messages", "nudges",
+    "jobs/jobs", "record/ingest", "arrivals/enqueue", "arrivals/idempotency", "record/leases",
+    "record/outcomes", "record/counters", "worker/workers", "gates/table", "outbox/messages",
+    "outbox/nudges",
 )  # fmt: skip
 _WRITTEN = re.compile(r"\b(?:insert into|delete from) (\w+)|\bupdate (\w+)\s+set\b")
 _LOCKED = re.compile(r"\bfrom\s+(\w+)[^;]*\bfor (?:no key update|key share|update|share)\b")
@@ -41,9 +42,9 @@ class Verb(NamedTuple):
 
 
 def kernel_verbs() -> dict[str, Verb]:
-    paths = [*STORE.glob("*.py"), *CLIENT.glob("*.py")]
+    paths = [*sorted(STORE.rglob("*.py")), *CLIENT.glob("*.py")]
     trees = {path: ast.parse(path.read_text()) for path in paths}
-    modules = {path.stem: trees[path] for path in paths if path.parent == STORE}
+    modules = {_name(path): trees[path] for path in paths if path.is_relative_to(STORE)}
     public = {
         name: (function, functions)
         for functions in map(_functions, trees.values())
@@ -55,6 +56,10 @@ def kernel_verbs() -> dict[str, Verb]:
         for module in KERNEL
         for name, method in _verbs_in(modules[module])
     }
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(STORE).with_suffix(""))
 
 
 def _verb(names: set[str]) -> Verb:
@@ -84,7 +89,7 @@ def _text_of(query: str) -> str:
 
 @cache
 def _database_functions() -> list[tuple[str, str]]:
-    return _FUNCTION.findall((STORE / "schema" / "functions.sql").read_text())
+    return _FUNCTION.findall((STORE / "database" / "schema" / "functions.sql").read_text())
 
 
 def _verbs_in(tree: ast.Module) -> Iterator[tuple[str, _Function]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
-from holdfast.engine.pace.retry import RetryPolicy
+from holdfast.kernel.pace.concurrency import ConcurrencyBounds
+from holdfast.kernel.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
+from holdfast.kernel.pace.retry import RetryPolicy
 from holdfast.pipeline import Backoff
 
 _INGEST = IngestBounds(

@@ -15,16 +15,16 @@ import structlog
 from holdfast.cli.composition import file_access, worker_options
 from holdfast.clock import Clock, SystemClock
 from holdfast.configuration import load_settings
-from holdfast.engine.facilities import FacilityParts, JobFacilities
-from holdfast.engine.flag_values import FlagValues
-from holdfast.engine.record.settle import FlushLimits
-from holdfast.engine.worker import Worker
-from holdfast.engine.worker_parts import WorkerParts
 from holdfast.flags import CORE_FLAGS, FlagSpec, ServedFlag
+from holdfast.kernel import Store
+from holdfast.kernel.record.settle import FlushLimits
+from holdfast.kernel.worker.facilities import FacilityParts, JobFacilities
+from holdfast.kernel.worker.flag_values import FlagValues
+from holdfast.kernel.worker.worker import Worker
+from holdfast.kernel.worker.worker_parts import WorkerParts
 from holdfast.model import Job, JobState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
 
 _PATIENCE_SECONDS = 180
 _NUMBERS = itertools.count(1)  # a worker's name is never used again

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.engine.adding import Adding
-from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
+from holdfast.kernel import Store
+from holdfast.kernel.arrivals.adding import Adding
+from holdfast.kernel.jobs.control import Control, JobRequest
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Dedupe, Pipeline
-from holdfast.store import Store
 
 JOB = Job(1, "orders", "orders", JobState.RUNNING, standing=True)
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import retention_of, upkeep_limits
 from holdfast.configuration import Settings, load_settings
-from holdfast.console.accounts import Role
-from holdfast.console.person import Person
-from holdfast.engine.control import Control, JobFile, JobRequest
-from holdfast.engine.planning import planner_at_end
-from holdfast.engine.upkeep.parts import UpkeepParts
-from holdfast.engine.upkeep.schedules import DueSchedules
-from holdfast.engine.upkeep.tend import Tending
 from holdfast.errors import HoldfastError, InputError, UserError
+from holdfast.features.accounts.accounts import Role
+from holdfast.features.accounts.person import Person
+from holdfast.kernel import IngestPage, NewJob, NewStream
+from holdfast.kernel.jobs.control import Control, JobFile, JobRequest
+from holdfast.kernel.jobs.planning import planner_at_end
+from holdfast.kernel.worker.upkeep.parts import UpkeepParts
+from holdfast.kernel.worker.upkeep.schedules import DueSchedules
+from holdfast.kernel.worker.upkeep.tend import Tending
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
@@ -31,7 +31,7 @@ from holdfast.options import Option
 from holdfast.orders import Planned, Start, Verified
 from holdfast.pipeline import Pipeline
 from holdfast.reading import Reading
-from holdfast.store import IngestPage, NewJob, NewStream
+from holdfast.server.dependencies import Parts
 from tests.messaging.fleet_scene import message
 from tests.store.checks import fetch, filled_job
 

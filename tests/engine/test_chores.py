@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.engine.chores import Chore, ChoreTurns
+from holdfast.kernel.worker.chores import Chore, ChoreTurns
 
 
 class HandClock(SystemClock):

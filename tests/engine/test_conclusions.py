@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.engine.control import Control, JobRequest
-from holdfast.engine.planning import planner_at_end
 from holdfast.errors import PipelineError
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control, JobRequest
+from holdfast.kernel.jobs.planning import planner_at_end
 from holdfast.model import JobState, Page, Record
 from holdfast.options import Option
 from holdfast.orders import Planned, Start, Verified
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
 from tests.engine.one_worker import work
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.pace.concurrency import ConcurrencyPace
+from holdfast.kernel.pace.concurrency import ConcurrencyPace
 from tests.engine.bounds import concurrency_bounds
 
 #: (requests in flight, time) -> seconds that one takes

@@ -10,14 +10,14 @@ import pytest
 import structlog
 
 from holdfast import Failed, NothingYet, Page, Pipeline, Record, Retry
-from holdfast.console import open_console
-from holdfast.console.why import why_not_running
-from holdfast.engine.control import Control, JobRequest
-from holdfast.engine.walks import MOST_WALKS
 from holdfast.errors import DiscoveryError
+from holdfast.features import open_console
+from holdfast.features.jobs.why import why_not_running
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control, JobRequest
+from holdfast.kernel.record.streams import StreamView
+from holdfast.kernel.worker.walks import MOST_WALKS
 from holdfast.model import JobState, StreamState
-from holdfast.store import Store
-from holdfast.store.streams import StreamView
 from tests.engine.one_worker import until, work, working
 
 #: Slices and delays of milliseconds; three failures in a row are one too many.

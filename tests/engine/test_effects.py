@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from holdfast import Backoff, Context, Done, Failed, NotFound, Pipeline, Settled, Skip, Tx
-from holdfast.engine.record.settle import FlushLimits
 from holdfast.errors import PipelineError
+from holdfast.kernel import OutboxRow, Store
+from holdfast.kernel.database.driver import Transaction
+from holdfast.kernel.record.settle import FlushLimits
 from holdfast.model import ItemStatus, Json
-from holdfast.store import OutboxRow, Store
-from holdfast.store.driver import Transaction
 from tests.engine.one_worker import work
 from tests.store.checks import fetch, filled_job, items_of
 

@@ -14,9 +14,9 @@ import structlog
 
 from holdfast import Category, ErrorCode, Failed, NotFound, Pipeline, Retry, RetryClass, Skip
 from holdfast.clock import SystemClock
-from holdfast.engine.record.execute import Execute, ExecuteParts, ItemOptions
-from holdfast.engine.threads import Threads
 from holdfast.errors import GateWait, ItemError
+from holdfast.kernel.record.execute import Execute, ExecuteParts, ItemOptions
+from holdfast.kernel.worker.threads import Threads
 from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import pipeline
 from tests.engine.bounds import retry_policy

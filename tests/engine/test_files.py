@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.engine.own_files import OwnFiles, image_copy
 from holdfast.errors import Failed, GateWait, ItemError, UserError
 from holdfast.files import FileAccess, FolderStore, LocalFiles
+from holdfast.kernel import Store
+from holdfast.kernel.worker.own_files import OwnFiles, image_copy
 from holdfast.model import Job, JobState, Json
 from holdfast.pipeline import Context, Pipeline, pipeline
 from holdfast.reading import Reading
-from holdfast.store import Store
 from tests.engine.one_worker import work
 from tests.file_stores import bucket_of
 from tests.ports import free_port

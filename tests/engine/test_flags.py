@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast import Context, pipeline
-from holdfast.engine.flag_values import FlagValues
 from holdfast.errors import GateWait, PipelineError, UserError
 from holdfast.flags import FlagKind, FlagSpec, ServedFlag, in_share
+from holdfast.kernel import Store, open_store
+from holdfast.kernel.worker.flag_values import FlagValues
 from holdfast.model import Json
-from holdfast.store import Store, open_store
 from tests.engine.one_worker import facilities_of, work
 from tests.store.checks import fetch, filled_job, items_of
 

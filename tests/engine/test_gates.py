@@ -12,14 +12,14 @@ import pytest
 import structlog
 
 from holdfast.clock import SystemClock
-from holdfast.engine.chores import Chore, repeat
-from holdfast.engine.gates import GateLimits, Gates
-from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.errors import Failed, GateWait, ItemError, PipelineError
+from holdfast.kernel import Store, open_store
+from holdfast.kernel.gates.gates import GateLimits, Gates
+from holdfast.kernel.pace.concurrency import ConcurrencyBounds
+from holdfast.kernel.worker.chores import Chore, repeat
 from holdfast.model import Lane
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Gate
-from holdfast.store import Store, open_store
 from holdfast.tasks import end_tasks
 
 

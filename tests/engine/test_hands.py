@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.hands import Hands
-from holdfast.store import Store
+from holdfast.kernel import Store
+from holdfast.kernel.worker.hands import Hands
 from tests.store.checks import claim, claim_one, filled_job, lease_stream, make_job
 
 

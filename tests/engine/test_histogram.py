@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.pace.histogram import Ewma, LatencyHistogram
+from holdfast.kernel.pace.histogram import Ewma, LatencyHistogram
 
 latencies = st.floats(min_value=2e-5, max_value=9e3)
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from holdfast.engine.pace.fair_order import FairOrder
-from holdfast.engine.pace.lanes import LaneTurns
+from holdfast.kernel.pace.fair_order import FairOrder
+from holdfast.kernel.pace.lanes import LaneTurns
 from holdfast.model import Lane
 
 ALL = tuple(Lane)

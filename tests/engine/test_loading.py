@@ -11,8 +11,8 @@ import pytest
 
 from holdfast import Context, Loader, NotFound, Pipeline, Retry
 from holdfast.errors import ItemError, PipelineError
+from holdfast.kernel import Store
 from holdfast.model import ItemStatus, Json
-from holdfast.store import Store
 from tests.engine.one_worker import facilities_of, work
 from tests.store.checks import filled_job, items_of
 

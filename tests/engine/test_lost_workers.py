@@ -8,8 +8,8 @@ import sys
 
 import structlog
 
-from holdfast.engine.lost_workers import LostWorkers, this_machine
-from holdfast.store import Store
+from holdfast.kernel import Store
+from holdfast.kernel.worker.lost_workers import LostWorkers, this_machine
 from tests.store.checks import claim, claim_one, execute, filled_job, lease_stream, make_job
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.pace.controllers import (
+from holdfast.kernel.pace.controllers import (
     ClaimPace,
     Decisions,
     IngestPace,

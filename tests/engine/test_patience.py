@@ -8,8 +8,8 @@ from itertools import islice
 import pytest
 import structlog
 
-from holdfast.engine.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff, patiently
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.kernel.worker.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff, patiently
 
 
 class Flaky:

@@ -6,7 +6,7 @@ from typing import Any
 
 from prometheus_client import generate_latest
 
-from holdfast.engine.pace.pipeline_pace import PipelinePace
+from holdfast.kernel.pace.pipeline_pace import PipelinePace
 from holdfast.model import ItemStatus, Outcome
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline

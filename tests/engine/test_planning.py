@@ -9,11 +9,11 @@ import pytest
 import structlog
 
 from holdfast import Dedupe, Gate, Lane, Mark, Page, Pipeline, Planned, Record, Start
-from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import PipelineError
+from holdfast.kernel import Store
+from holdfast.kernel.arrivals.idempotency import RequestKey
+from holdfast.kernel.jobs.control import Control, JobRequest
 from holdfast.model import JobState
-from holdfast.store import Store
-from holdfast.store.idempotency import RequestKey
 from tests.engine.one_worker import work
 
 

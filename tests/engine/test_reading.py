@@ -10,10 +10,10 @@ import pytest
 import structlog
 
 from holdfast import Context, Page, Pipeline, Record, pipeline
-from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import GateWait, PipelineError
+from holdfast.kernel import Store, open_store
+from holdfast.kernel.jobs.control import Control, JobRequest
 from holdfast.model import ItemStatus, Json
-from holdfast.store import Store, open_store
 from tests.engine.one_worker import facilities_of, work
 from tests.store.checks import fetch, filled_job, items_of
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.console import open_console
-from holdfast.console.exports import NewExport
-from holdfast.engine.deletion import Deleter
-from holdfast.engine.retention import Retention
+from holdfast.features import open_console
+from holdfast.features.exports.exports import NewExport
+from holdfast.kernel import Store, open_store
+from holdfast.kernel.jobs.deleter import Deleter
+from holdfast.kernel.jobs.retention import Retention
+from holdfast.kernel.jobs.retention_rows import Policies
 from holdfast.model import ItemStatus
-from holdfast.store import Store, open_store
-from holdfast.store.retention import Policies
 from tests.store.checks import assert_all_sound, execute, fetch, finished_job, make_job
 from tests.store.deletion_scenarios import (
     age,

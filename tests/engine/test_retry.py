@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.pace.retry import (
+from holdfast.errors import ERROR_CODES, Category, ErrorCode, PipelineError, RetryClass
+from holdfast.kernel.pace.retry import (
     Verdict,
     decide,
     decide_not_found,
     policy_of,
     source_delay,
 )
-from holdfast.errors import ERROR_CODES, Category, ErrorCode, PipelineError, RetryClass
 from holdfast.pipeline import Backoff, Pipeline, pipeline
 from tests.engine.bounds import retry_policy
 

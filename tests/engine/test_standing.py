@@ -9,13 +9,13 @@ import orjson
 import pytest
 import structlog
 
-from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import Retry, UnfitState
+from holdfast.kernel import Store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.jobs.control import Control, JobRequest
 from holdfast.model import JobState
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
-from holdfast.store.enqueue import Addition
 from holdfast_client.records import new_item
 from tests.engine.one_worker import make_worker, work
 from tests.store.checks import assert_sound, claim, fetch, seqs_of, state_of, work_off

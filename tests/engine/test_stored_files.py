@@ -12,16 +12,16 @@ import structlog
 
 from holdfast.cli.composition import file_access
 from holdfast.configuration import load_settings
-from holdfast.console import open_console
-from holdfast.console.files import NewFile
-from holdfast.console.why import why_not_running
-from holdfast.engine.control import Control, JobFile, JobRequest
-from holdfast.engine.walks import MOST_FILES
+from holdfast.features import open_console
+from holdfast.features.jobs.why import why_not_running
+from holdfast.features.library.files import NewFile
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control, JobFile, JobRequest
+from holdfast.kernel.worker.walks import MOST_FILES
 from holdfast.model import JobState
 from holdfast.pipeline import pipeline
-from holdfast.store import Store
 from holdfast.stored_files import UPLOADS
 from tests.engine.one_worker import until, work, working
 from tests.store.checks import assert_all_sound, fetch

@@ -15,14 +15,14 @@ import structlog
 from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock
 from holdfast.configuration import load_settings
-from holdfast.console import open_console
-from holdfast.engine.control import Control, JobFile, JobRequest
-from holdfast.engine.own_walk import OwnWalk
-from holdfast.engine.record.discover import WalkParts
 from holdfast.errors import DatabaseGone
+from holdfast.features import open_console
+from holdfast.kernel import Store, open_store
+from holdfast.kernel.jobs.control import Control, JobFile, JobRequest
+from holdfast.kernel.record.discover import WalkParts
+from holdfast.kernel.worker.own_walk import OwnWalk
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
-from holdfast.store import Store, open_store
 from holdfast.tables.files import TableFile, content_key
 from tests.proxy import Proxy
 from tests.store.checks import assert_all_sound, fetch

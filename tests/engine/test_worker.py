@@ -12,14 +12,14 @@ import pytest
 import structlog
 
 from holdfast.clock import SystemClock
-from holdfast.engine.control import Control, JobRequest
-from holdfast.engine.record.running import Look
-from holdfast.engine.record.settle import FlushLimits
 from holdfast.errors import DatabaseGone
+from holdfast.kernel import Store, open_store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.jobs.control import Control, JobRequest
+from holdfast.kernel.record.running import Look
+from holdfast.kernel.record.settle import FlushLimits
 from holdfast.model import Page, Record
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.store import Store, open_store
-from holdfast.store.enqueue import Addition
 from holdfast_client.records import new_item
 from tests.engine.one_worker import make_worker, work, working
 from tests.store.checks import assert_sound, execute, fetch, filled_job, make_job
@@ -255,8 +255,8 @@ async def test_items_that_wait_to_run_alone_are_not_held_beside_one_that_runs(
 async def test_inputs_of_many_jobs_are_not_in_memory_together(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.engine.worker._HELD_BYTES", 16)
-    monkeypatch.setattr("holdfast.engine.worker._MOST_BYTES", 64)
+    monkeypatch.setattr("holdfast.kernel.worker.worker._HELD_BYTES", 16)
+    monkeypatch.setattr("holdfast.kernel.worker.worker._MOST_BYTES", 64)
     jobs = [await filled_job(store, 2) for _ in range(40)]
     held: list[int] = []
 

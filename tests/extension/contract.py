@@ -12,9 +12,9 @@ import typer
 from fastapi import APIRouter, FastAPI
 
 from holdfast.extension import CORE, Extension, installed
-from holdfast.store.queries import CORE_FOLDERS, SqlFolder, extension_sql
-from holdfast.store.schema import Branch, installed_branches
-from holdfast.web.navigation import PagePack
+from holdfast.kernel.database.queries import CORE_FOLDERS, SqlFolder, extension_sql
+from holdfast.kernel.database.schema import Branch, installed_branches
+from holdfast.server.navigation import PagePack
 from tests.docs.described_commands import commands
 from tests.extension.weather import EXTENSION as TOY
 

@@ -12,16 +12,16 @@ from dataclasses import fields
 
 import pytest
 
-from holdfast.api.app import ROUTERS
 from holdfast.cli.references import declared_metrics, extension_tables
 from holdfast.configuration import every_setting
 from holdfast.extension import Extension
+from holdfast.kernel import open_store
+from holdfast.kernel.database.migrate import CORE, downgrade, status, upgrade
+from holdfast.kernel.database.queries import CORE_FOLDERS, load_queries
+from holdfast.server.api_app import ROUTERS
+from holdfast.server.navigation import ENTRIES, Entry
+from holdfast.server.site import VIEWS
 from holdfast.settings import Group, installed_groups
-from holdfast.store import open_store
-from holdfast.store.migrate import CORE, downgrade, status, upgrade
-from holdfast.store.queries import CORE_FOLDERS, load_queries
-from holdfast.web.app import VIEWS
-from holdfast.web.navigation import ENTRIES, Entry
 from tests.docs.described_commands import (
     sections_of,
     undescribed_options,

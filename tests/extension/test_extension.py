@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import PipelineError
 from holdfast.extension import GROUP, Extension, FlagSpec, gathered, installed
-from holdfast.store.extension_folders import folder_of
+from holdfast.kernel.database.extension_folders import folder_of
 
 WEATHER = '''"""Weather."""
 from holdfast.extension import Extension

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from structlog.typing import FilteringBoundLogger
 
 from holdfast.errors import BadEnvelope, DatabaseGone
+from holdfast.kernel import DeadMessage
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.dead import describe, keep_dead_messages
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.envelope import JobWork, compose, dump, parse
 from holdfast.messaging.topology import Topology
-from holdfast.store import DeadMessage
 from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, until
 
 MESSAGE_ID = "8c5ff1a4-5b0c-4f0e-9a53-0d5c2f6a7b10"

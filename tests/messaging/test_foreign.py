@@ -20,12 +20,12 @@ from holdfast import Pipeline, Record
 from holdfast.cli.broker_composition import accepting
 from holdfast.configuration import load_settings
 from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer, Topic
-from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import FilesGone, PipelineError, Throttled
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control, JobRequest
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.foreign import ForeignConsumer, ForeignQueue
 from holdfast.observe.metrics import Metrics
-from holdfast.store import Store
 from holdfast.tasks import end_tasks
 from tests.messaging.conftest import next_of, until
 from tests.store.checks import execute, fetch, spelled

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.engine.adding import Adding
-from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import NotAllowed, NotThere
+from holdfast.kernel.arrivals.adding import Adding
+from holdfast.kernel.jobs.control import Control, JobRequest
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts

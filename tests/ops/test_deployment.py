@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.api.connections import ConnectionLimits
 from holdfast.cli.command_list import COMMANDS as LISTED
 from holdfast.cli.lazy_commands import load_own
 from holdfast.configuration import every_setting, load_settings
+from holdfast.server.connections import ConnectionLimits
 from holdfast.settings import installed_groups
 from tests.ops import deployment
 from tests.ops.deployment import COMMANDS, DEPLOY, PROCESSES, ROOT, UNITS

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.cli.composition import store_checks
-from holdfast.store import Store, open_store
-from holdfast.store.schema import installed_branches
+from holdfast.kernel import Store, open_store
+from holdfast.kernel.database.schema import installed_branches
 from tests.cli.desk import SLOW, UPPER, Desk, stop, wait_until
 from tests.command import HoldfastCommand
 from tests.ports import free_port

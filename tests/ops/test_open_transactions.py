@@ -7,7 +7,7 @@ import asyncpg
 import psycopg
 
 from holdfast.cli.doctor import of_oldest_transaction
-from holdfast.store import Store, open_store
+from holdfast.kernel import Store, open_store
 from tests.command import HoldfastCommand
 
 

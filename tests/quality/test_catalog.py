@@ -11,7 +11,7 @@ import holdfast_catalog as catalog
 from bench.quality.catalog.measuring import LISTS, labels_in
 from bench.quality.catalog.running import choices_measured
 from holdfast.errors import UserError
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast.tables.files import open_table
 from holdfast_catalog.options import CatalogOptions
 from tests.quality.command import measured

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
-from holdfast.console import open_console
-from holdfast.console.adapters import (
+from holdfast.features import open_console
+from holdfast.features.ingestion.adapters import (
     Adapter,
     AdapterKind,
     Adapters,
@@ -15,10 +15,10 @@ from holdfast.console.adapters import (
     KnownFile,
     NewAdapter,
 )
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.database.driver import Transaction
 from holdfast.orders import Act, Planned
 from holdfast.pipeline import Schedule
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.driver import Transaction
 from tests.store.checks import fetch
 from tests.store.scenarios import FUTURE, SCENARIOS, Scenario
 from tests.store.upkeep_scenarios import simple_scenario

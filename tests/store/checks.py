@@ -9,12 +9,10 @@ from typing import Any
 
 import orjson
 
-from holdfast.console import open_console
-from holdfast.console.items import ItemFilter, ItemView
 from holdfast.errors import LeaseLost
-from holdfast.model import ItemStatus, JobState, Lease, Outcome
-from holdfast.pipeline import Dedupe
-from holdfast.store import (
+from holdfast.features import open_console
+from holdfast.features.items.items import ItemFilter, ItemView
+from holdfast.kernel import (
     Claimed,
     IngestPage,
     NewItem,
@@ -25,7 +23,9 @@ from holdfast.store import (
     StreamLease,
     open_store,
 )
-from holdfast.store.ingest import Ingested
+from holdfast.kernel.record.ingest import Ingested
+from holdfast.model import ItemStatus, JobState, Lease, Outcome
+from holdfast.pipeline import Dedupe
 
 MANY = 100_000
 MEGABYTES = 100_000_000

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.store import Store, open_store
+from holdfast.kernel import Store, open_store
 from tests.store.checks import assert_all_sound
 
 

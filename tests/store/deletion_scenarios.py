@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from uuid import uuid4
 
-from holdfast.console import open_console
-from holdfast.console.deletion import DeletionRows
-from holdfast.console.exports import NewExport
-from holdfast.console.files import NewFile, StoredFile
-from holdfast.console.rulings import NewRuling
 from holdfast.errors import NotThere, UnfitState
+from holdfast.features import open_console
+from holdfast.features.deletion.rules import DeletionRows
+from holdfast.features.exports.exports import NewExport
+from holdfast.features.library.files import NewFile, StoredFile
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import DecisionRow, NewJob, NewStream, Settlement, Store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.database.chunks import NamedItems
+from holdfast.kernel.gates.table import Passes
+from holdfast.kernel.jobs.removal import OldItems
 from holdfast.model import FINAL, ItemStatus, JobState
 from holdfast.pipeline import Dedupe
 from holdfast.rulings import RulingKind
-from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
-from holdfast.store.chunks import NamedItems
-from holdfast.store.enqueue import Addition
-from holdfast.store.gates import Passes
-from holdfast.store.removal import OldItems
 from holdfast_client.records import new_item
 from tests.store.checks import (
     claim,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.console import open_console
-from holdfast.console.rulings import NewRuling
+from holdfast.features import open_console
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import Store
 from holdfast.rulings import RulingKind
-from holdfast.store import Store
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario
 from tests.store.upkeep_scenarios import simple_scenario

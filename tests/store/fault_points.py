@@ -15,12 +15,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import holdfast.console
-import holdfast.store
+import holdfast.features
+import holdfast.kernel
 import holdfast_client
-from holdfast.store.extension_folders import extension_folders
+from holdfast.kernel.database.extension_folders import extension_folders
 
-_PACKAGES = (holdfast.store, holdfast.console, holdfast_client)
+_PACKAGES = (holdfast.kernel, holdfast.features, holdfast_client)
 FOLDERS = [Path(package.__path__[0]) for package in _PACKAGES]
 _WRITES = ("run", "take", "run_many", "take_many")
 _INDEX_STEPS = ("enqueue", "remove", "add", "dequeue")  # of a TextIndex
@@ -30,7 +30,7 @@ _Names = dict[str, _Function]
 
 def fault_points() -> dict[str, frozenset[str]]:
     """Verb -> the points at which its transaction can be stopped."""
-    paths = [path for folder in FOLDERS for path in sorted(folder.glob("*.py"))]
+    paths = [path for folder in FOLDERS for path in sorted(folder.rglob("*.py"))]
     modules = {str(path): ast.parse(path.read_text()) for path in paths}
     found: dict[str, set[str]] = {}
     for tree in modules.values():

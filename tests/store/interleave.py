@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-from holdfast.store import Store, open_store
+from holdfast.kernel import Store, open_store
 from tests.store.checks import fetch
 
 PATIENCE_SECONDS = 180.0

@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from holdfast.console import open_console
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.kernel import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.arrivals.idempotency import MessageKey
+from holdfast.kernel.outbox.nudges import Nudge
 from holdfast.model import Lane
-from holdfast.store import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
-from holdfast.store.enqueue import Addition
-from holdfast.store.idempotency import MessageKey
-from holdfast.store.nudges import Nudge
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario

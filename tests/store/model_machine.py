@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
+from holdfast.features import open_console
+from holdfast.kernel import Claimed, Settlement, Store, StreamLease
+from holdfast.kernel.database.chunks import FinishedItems
 from holdfast.model import FINAL, ItemStatus, JobState, next_job_state
-from holdfast.store import Claimed, Settlement, Store, StreamLease
-from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
     MEGABYTES,
     assert_sound,

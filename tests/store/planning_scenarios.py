@@ -9,6 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.errors import UnfitState
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.arrivals.idempotency import RequestKey
+from holdfast.kernel.database.driver import Transaction
 from holdfast.model import Job, JobState, StreamStatus
 from holdfast.orders import (
     Conclusion,
@@ -22,9 +25,6 @@ from holdfast.orders import (
     Verified,
 )
 from holdfast.pipeline import Gate, Pipeline, StreamStatuses, Tx
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.driver import Transaction
-from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
     execute,
     fetch,

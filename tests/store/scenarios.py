@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, UserError
+from holdfast.features import open_console
+from holdfast.kernel import DecisionRow, NewJob, NewStream, Settlement, Store
+from holdfast.kernel.arrivals.idempotency import RequestKey
+from holdfast.kernel.database.chunks import FinishedItems, NamedItems
 from holdfast.model import ItemStatus, JobState, Lane
 from holdfast.pipeline import Dedupe
-from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
-from holdfast.store.chunks import FinishedItems, NamedItems
-from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
     assert_sound,
     audit_of,

@@ -17,8 +17,8 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.store.names import DEFAULT_SCHEMA
-from holdfast.store.schema import Branch
+from holdfast.kernel.database.names import DEFAULT_SCHEMA
+from holdfast.kernel.database.schema import Branch
 from holdfast.urls import sqlite_file
 
 #: Object -> what it is, in text.
@@ -148,7 +148,7 @@ def _postgres_column(
 
 def own_objects(url: str, branch: Branch, core: Branch) -> Dump:
     """Those of a branch, in a database that has core's at most."""
-    from holdfast.store.migrate import CORE, upgrade
+    from holdfast.kernel.database.migrate import CORE, upgrade
 
     upgrade(url, branches=(core,))
     if branch.name == CORE:

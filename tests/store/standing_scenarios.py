@@ -7,11 +7,11 @@ from hashlib import sha256
 from uuid import UUID, uuid4
 
 from holdfast.errors import UserError
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.arrivals.idempotency import MessageKey, RequestKey
+from holdfast.kernel.record.counters import add_counts
 from holdfast.model import ItemStatus
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.counters import add_counts
-from holdfast.store.enqueue import Addition
-from holdfast.store.idempotency import MessageKey, RequestKey
 from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,

@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.console import open_console
-from holdfast.console.adapters import Adapter, AdapterKind, Adapters, KnownFile, NewAdapter
-from holdfast.console.deletion import DeletionRows
 from holdfast.errors import NotThere
-from holdfast.store import NewJob, NewStream, Store
+from holdfast.features import open_console
+from holdfast.features.deletion.rules import DeletionRows
+from holdfast.features.ingestion.adapters import (
+    Adapter,
+    AdapterKind,
+    Adapters,
+    KnownFile,
+    NewAdapter,
+)
+from holdfast.kernel import NewJob, NewStream, Store
 from tests.store.checks import fetch
 from tests.store.interleave import Action, stopped, until_blocked
 

@@ -16,10 +16,10 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import holdfast
 from holdfast.errors import UserError
-from holdfast.store import NewJob, open_store
-from holdfast.store.extension_folders import all_sql
-from holdfast.store.migrate import downgrade, installed_branches, status, upgrade
-from holdfast.store.queries import load_queries
+from holdfast.kernel import NewJob, open_store
+from holdfast.kernel.database.extension_folders import all_sql
+from holdfast.kernel.database.migrate import downgrade, installed_branches, status, upgrade
+from holdfast.kernel.database.queries import load_queries
 from tests.postgres import SUPERUSER
 from tests.store.checks import assert_sound, work_off
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.store.budgets import Budget
+from holdfast.kernel.gates.budgets import Budget
 
 
 def budget(requests: int = 0, units: float = 0.0, period: float = 60.0) -> Budget:

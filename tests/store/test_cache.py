@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from tests.store.checks import execute, fetch
 
 

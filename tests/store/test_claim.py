@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.console import open_console
 from holdfast.errors import DatabaseGone
+from holdfast.features import open_console
+from holdfast.kernel import NewJob, Store, open_store
+from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.model import ItemStatus, JobState
-from holdfast.store import NewJob, Store, open_store
-from holdfast.store.enqueue import Addition
 from holdfast_client.records import new_item
 from tests.store.checks import (
     MANY,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.console import open_console
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.kernel import Store
+from holdfast.kernel.database.chunks import NamedItems
 from holdfast.model import ItemStatus, JobState
-from holdfast.store import Store
-from holdfast.store.chunks import NamedItems
 from tests.store.checks import (
     assert_sound,
     audit_of,

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from holdfast.kernel import Store, StreamLease
 from holdfast.model import ItemStatus, StreamState
 from holdfast.pipeline import Dedupe
-from holdfast.store import Store, StreamLease
 from holdfast_client.storable import storable_key
 from tests.store.checks import (
     claim_one,

@@ -12,17 +12,17 @@ import pytest
 import structlog
 
 import holdfast
-from holdfast.console import open_console
-from holdfast.console.deletion import DeletionRows
-from holdfast.console.rulings import NewRuling
-from holdfast.engine.deletion import Deleter
 from holdfast.errors import LeaseLost, NotThere
+from holdfast.features import open_console
+from holdfast.features.deletion.rules import DeletionRows
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import NewJob, Store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.jobs.deleter import Deleter
+from holdfast.kernel.jobs.deletion import Left
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe
 from holdfast.rulings import Ruling, RulingKind
-from holdfast.store import NewJob, Store
-from holdfast.store.deletion import Left
-from holdfast.store.enqueue import Addition
 from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_all_sound,

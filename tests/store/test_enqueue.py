@@ -22,12 +22,12 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 import holdfast
-from holdfast.console import open_console
 from holdfast.errors import NotThere, UnfitState, UserError
+from holdfast.features import open_console
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.model import ItemStatus
 from holdfast.reading import Dedupe, Reading
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.enqueue import Addition
 from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 import holdfast
 from holdfast.errors import NotThere, SchemaError, UserError
-from holdfast.store import NewJob, NewStream, Store, open_store
+from holdfast.kernel import NewJob, NewStream, Store, open_store
 from tests.store.checks import assert_sound, execute, items_of
 
 STANDING = NewJob("events", "events", [NewStream("rows {job}", "v1")], standing=True)

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
-from holdfast.console import open_console
+from holdfast.features import open_console
+from holdfast.kernel import DecisionRow, Store, open_store
+from holdfast.kernel.database.instants import seconds_between
+from holdfast.kernel.gates.table import Passes, Reservation, Want
 from holdfast.pipeline import Gate
-from holdfast.store import DecisionRow, Store, open_store
-from holdfast.store.gates import Passes, Reservation, Want
-from holdfast.store.instants import seconds_between
 from tests.store.checks import execute, fetch, make_job
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.console import open_console
 from holdfast.errors import DiscoveryError, LeaseLost
+from holdfast.features import open_console
+from holdfast.kernel import Store
 from holdfast.model import JobState, StreamState
-from holdfast.store import Store
 from tests.store.checks import (
     assert_takes_no_page,
     claim_one,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
+from holdfast.features import open_console
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.database.chunks import FinishedItems
 from holdfast.model import ItemStatus, JobState
 from holdfast.reading import Dedupe, Reading
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
     assert_takes_no_page,
     audit_of,

@@ -9,12 +9,12 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from holdfast.console import open_console
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.kernel import NewJob, NewStream, OutboxRow, Store, open_store
+from holdfast.kernel.arrivals.idempotency import MessageKey
+from holdfast.kernel.outbox.messages import Relayed
 from holdfast.model import Lane
-from holdfast.store import NewJob, NewStream, OutboxRow, Store, open_store
-from holdfast.store.idempotency import MessageKey
-from holdfast.store.messages import Relayed
 from tests.store.checks import execute, fetch
 from tests.store.message_scenarios import dead, refused, sent
 

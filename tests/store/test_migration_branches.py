@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import PipelineError, SchemaError, UserError
-from holdfast.store import open_store
-from holdfast.store.migrate import (
+from holdfast.kernel import open_store
+from holdfast.kernel.database.migrate import (
     CORE,
     Branch,
     downgrade,
@@ -223,7 +223,9 @@ def test_folder_without_a_schema_is_not_a_branch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "schema").mkdir()
-    monkeypatch.setattr("holdfast.store.schema.extension_folders", lambda: {"toy": tmp_path})
+    monkeypatch.setattr(
+        "holdfast.kernel.database.schema.extension_folders", lambda: {"toy": tmp_path}
+    )
     assert [branch.name for branch in installed_branches()] == [CORE]
 
 
@@ -231,7 +233,7 @@ def test_folder_without_a_schema_is_not_a_branch(
 UPGRADE = """
 import os, signal, sys
 from pathlib import Path
-from holdfast.store.migrate import Branch, installed_branches, upgrade
+from holdfast.kernel.database.migrate import Branch, installed_branches, upgrade
 
 class Toy(Branch):
     def up(self, number, dialect):

@@ -10,23 +10,19 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.console import open_console
-from holdfast.console.adapters import AdapterKind, NewAdapter
-from holdfast.console.exports import NewExport
-from holdfast.console.files import NewFile
-from holdfast.console.operations import NewOperation
-from holdfast.console.rulings import NewRuling
-from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import DatabaseGone, SchemaError, UserError
-from holdfast.model import ItemStatus, JobState
-from holdfast.pipeline import Dedupe, Gate
-from holdfast.rulings import RulingKind
-from holdfast.store import DecisionRow, NewJob, Store, open_store
-from holdfast.store.enqueue import Addition
-from holdfast.store.extension_folders import all_sql
-from holdfast.store.gates import Passes, Want
-from holdfast.store.idempotency import MessageKey
-from holdfast.store.migrate import (
+from holdfast.features import open_console
+from holdfast.features.accounts.second_factors import SecondFactors
+from holdfast.features.bulk.operations import NewOperation
+from holdfast.features.exports.exports import NewExport
+from holdfast.features.ingestion.adapters import AdapterKind, NewAdapter
+from holdfast.features.library.files import NewFile
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import DecisionRow, NewJob, Store, open_store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.arrivals.idempotency import MessageKey
+from holdfast.kernel.database.extension_folders import all_sql
+from holdfast.kernel.database.migrate import (
     CORE,
     BranchStatus,
     downgrade,
@@ -34,7 +30,11 @@ from holdfast.store.migrate import (
     status,
     upgrade,
 )
-from holdfast.store.queries import load_queries
+from holdfast.kernel.database.queries import load_queries
+from holdfast.kernel.gates.table import Passes, Want
+from holdfast.model import ItemStatus, JobState
+from holdfast.pipeline import Dedupe, Gate
+from holdfast.rulings import RulingKind
 from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,
@@ -225,7 +225,7 @@ def test_two_processes_that_migrate_at_once_both_succeed(empty_database_url: str
     command = [
         sys.executable,
         "-c",
-        "import sys; from holdfast.store.migrate import upgrade; upgrade(sys.argv[1])",
+        "import sys; from holdfast.kernel.database.migrate import upgrade; upgrade(sys.argv[1])",
         empty_database_url,
     ]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]

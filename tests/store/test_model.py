@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from conftest import EXAMPLES
-from holdfast.store import open_store
+from holdfast.kernel import open_store
 from tests.store.model_machine import StoreMachine
 
 

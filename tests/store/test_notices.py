@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
+from holdfast.kernel import Store
+from holdfast.kernel.database.driver import WORK_CHANNEL
+from holdfast.kernel.jobs.reprocess import NamedItems
 from holdfast.model import ItemStatus
-from holdfast.store import Store
-from holdfast.store.driver import WORK_CHANNEL
-from holdfast.store.reprocess import NamedItems
 from tests.store.checks import (
     claim_one,
     execute,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.kernel import NewJob, NewStream, Store, open_store
+from holdfast.kernel.outbox.nudges import Nudge
 from holdfast.model import ItemStatus, Lane
-from holdfast.store import NewJob, NewStream, Store, open_store
-from holdfast.store.nudges import Nudge
 from tests.store.checks import claim_one, execute, filled_job, lease_stream, settle
 from tests.store.message_scenarios import nudge_of
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.kernel import Store, open_store
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Dedupe
-from holdfast.store import Store, open_store
 from tests.store.checks import (
     claim_one,
     execute,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import PipelineError
-from holdfast.store import open_store
-from holdfast.store.extension_folders import all_sql
-from holdfast.store.queries import (
+from holdfast.kernel import open_store
+from holdfast.kernel.database.extension_folders import all_sql
+from holdfast.kernel.database.queries import (
     CORE_FOLDERS,
     SqlFolder,
     compile_query,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.console import open_console
 from holdfast.errors import DatabaseGone, LeaseLost, UserError
+from holdfast.features import open_console
+from holdfast.kernel import NewJob, Store, StreamLease
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.arrivals.idempotency import MessageKey
+from holdfast.kernel.database.chunks import FinishedItems
 from holdfast.model import ItemStatus, JobState, StreamState
 from holdfast.pipeline import Dedupe
-from holdfast.store import NewJob, Store, StreamLease
-from holdfast.store.chunks import FinishedItems
-from holdfast.store.enqueue import Addition
-from holdfast.store.idempotency import MessageKey
 from holdfast_client.records import new_item
 from tests.store.checks import (
     assert_sound,

@@ -9,14 +9,14 @@ import asyncpg
 import pytest
 
 import holdfast
-from holdfast.console import open_console
-from holdfast.console.rulings import NewRuling
 from holdfast.errors import NotThere
+from holdfast.features import open_console
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import NewJob, Store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.database.chunks import NamedItems
 from holdfast.model import ItemStatus
 from holdfast.rulings import RulingKind
-from holdfast.store import NewJob, Store
-from holdfast.store.chunks import NamedItems
-from holdfast.store.enqueue import Addition
 from holdfast_client.adding import Enqueued
 from holdfast_client.records import new_item
 from tests.store.checks import (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.console import open_console
-from holdfast.engine.control import Control
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.kernel import Store
+from holdfast.kernel.database.chunks import FinishedItems, NamedItems
+from holdfast.kernel.jobs.control import Control
 from holdfast.model import ItemStatus, JobState
 from holdfast.observe.log import get_logger
-from holdfast.store import Store
-from holdfast.store.chunks import FinishedItems, NamedItems
 from tests.store.checks import (
     assert_sound,
     claim,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.migrate import downgrade, upgrade
-from holdfast.store.schema import Branch
+from holdfast.kernel.database.migrate import downgrade, upgrade
+from holdfast.kernel.database.schema import Branch
 from tests.extension.contract import CORE_BRANCH, SNAPSHOTS
 from tests.store.schema_dump import dump, own_objects, snapshot_of, text_of
 

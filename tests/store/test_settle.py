@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.console import open_console
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.kernel import DecisionRow, SaveFailed, Settlement, Store
+from holdfast.kernel.database.chunks import FinishedItems
+from holdfast.kernel.database.driver import Transaction
 from holdfast.model import ItemStatus, JobState
-from holdfast.store import DecisionRow, SaveFailed, Settlement, Store
-from holdfast.store.chunks import FinishedItems
-from holdfast.store.driver import Transaction
 from tests.store.checks import (
     claim,
     claim_one,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.kernel import NewJob, Store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.database.driver import Transaction
 from holdfast.model import ItemStatus
-from holdfast.store import NewJob, Store
-from holdfast.store.driver import Transaction
-from holdfast.store.enqueue import Addition
 from holdfast_client.records import new_item
 from tests.store.checks import claim, settle, spelled, work_off
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.kernel import NewJob, NewStream, Store
 from holdfast.model import JobState
-from holdfast.store import NewJob, NewStream, Store
 from tests.store.checks import (
     fetch,
     ingest,

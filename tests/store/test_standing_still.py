@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from holdfast.errors import DatabaseGone
-from holdfast.store import Store
-from holdfast.store.driver import Transaction
+from holdfast.kernel import Store
+from holdfast.kernel.database.driver import Transaction
 from tests.store.checks import execute, fetch, filled_job, spelled
 
 pytestmark = pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from holdfast.store import Store, stream_history
-from holdfast.store.driver import Transaction
-from holdfast.store.stream_history import PageOfPass, add_page
+from holdfast.kernel import Store
+from holdfast.kernel.database.driver import Transaction
+from holdfast.kernel.record import stream_history
+from holdfast.kernel.record.stream_history import PageOfPass, add_page
 from tests.store.checks import fetch, ingest, lease_stream, make_job, records
 
 

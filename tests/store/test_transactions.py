@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.store import Store
-from holdfast.store.driver import Conflict, Transaction
-from holdfast.store.postgres import watch_peer
+from holdfast.kernel import Store
+from holdfast.kernel.database.driver import Conflict, Transaction
+from holdfast.kernel.database.postgres import watch_peer
 from tests.store.checks import claim, claim_one, filled_job, seqs_of
 from tests.store.interleave import stopped
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from holdfast.console import open_console
-from holdfast.console.exports import NewExport
+from holdfast.features import open_console
+from holdfast.features.exports.exports import NewExport
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.schedules import DueSchedule
 from holdfast.pipeline import Gate
-from holdfast.store import Store
-from holdfast.store.schedules import DueSchedule
 from tests.store.checks import claim_one, execute, fetch, filled_job, lease_stream, make_job
 from tests.store.scenarios import SCHEDULED
 

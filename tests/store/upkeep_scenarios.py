@@ -7,11 +7,11 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.gates.table import Passes, Want
+from holdfast.kernel.record.decisions import DecisionRow
 from holdfast.model import Lane
 from holdfast.pipeline import Gate
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.decisions import DecisionRow
-from holdfast.store.gates import Passes, Want
 from tests.store.checks import fetch, filled_job, make_job
 from tests.store.scenarios import FUTURE, PAST, SCENARIOS, SCHEDULED, Scenario, scenario
 

@@ -20,21 +20,21 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from holdfast.api.app import create_app
-from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import worker_options
 from holdfast.configuration import load_settings
-from holdfast.engine.presence import present
-from holdfast.engine.worker import Worker
-from holdfast.engine.worker_parts import WorkerParts
 from holdfast.errors import Failed, NotFound
+from holdfast.kernel import NewItem, NewJob, NewStream, Settlement
+from holdfast.kernel.worker.presence import present
+from holdfast.kernel.worker.worker import Worker
+from holdfast.kernel.worker.worker_parts import WorkerParts
 from holdfast.model import ItemStatus, Outcome
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.store import NewItem, NewJob, NewStream, Settlement
-from holdfast.web.app import add_pages
-from holdfast.web.navigation import PagePack
+from holdfast.server.api_app import create_app
+from holdfast.server.dependencies import Parts
+from holdfast.server.navigation import PagePack
+from holdfast.server.site import add_pages
 from tests.reading_files import reading_files
 from tests.store.checks import ingest, lease_stream
 

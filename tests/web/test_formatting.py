@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.console.value_search import Value
 from holdfast.errors import UserError
+from holdfast.features.items.filtering import column_word, parse_filter
+from holdfast.features.items.value_search import Value
+from holdfast.features.jobs.column_guess import guesses, kind_of
 from holdfast.model import ItemStatus
-from holdfast.web.column_guess import guesses, kind_of
-from holdfast.web.filtering import column_word, parse_filter
-from holdfast.web.formatting import cell, duration, instant, number, sentence, size
-from holdfast.web.forms import parse_options
+from holdfast.server.formatting import cell, duration, instant, number, sentence, size
+from holdfast.server.forms import parse_options
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import httpx2
 import pytest
 from fastapi import APIRouter, Response
 
-from holdfast.console.items import ItemFilter
+from holdfast.features.items.items import ItemFilter
 from holdfast.model import OPEN, ItemStatus
-from holdfast.web.context import Visitor
-from holdfast.web.navigation import ENTRIES, Entry, PagePack
+from holdfast.server.context import TEMPLATES, Visitor
+from holdfast.server.navigation import ENTRIES, Entry, PagePack
 from tests.signing_in import sign_in
 from tests.store.checks import execute
 from tests.store.deletion_scenarios import aged_standing_job, remove_old
@@ -252,8 +252,7 @@ def test_pipelines_package_adds_pages_of_its_own(
 
 
 def test_pages_hold_no_script_or_style_of_their_own() -> None:
-    templates = Path(__file__).parents[2] / "src" / "holdfast" / "web" / "templates"
-    for path in templates.rglob("*.html"):
+    for path in (path for folder in TEMPLATES for path in folder.rglob("*.html")):
         text = path.read_text()
         assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", text), path
         assert "//" not in re.sub(r"https?://127", "", re.sub(r"\{#.*?#\}", "", text)), path

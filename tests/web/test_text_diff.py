@@ -7,8 +7,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.web import text_diff
-from holdfast.web.text_diff import compare, compare_versions
+from holdfast.server import text_diff
+from holdfast.server.text_diff import compare, compare_versions
 
 TEXTS = st.lists(
     st.sampled_from(["the ", "bridge ", "was\n", "built", "\n", "", " ", "old\r\n", "é "]),

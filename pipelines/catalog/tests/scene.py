@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import structlog
 
-from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.extension import installed
+from holdfast.kernel import NewItem, Store
+from holdfast.kernel.jobs.control import Control, JobFile, JobRequest
 from holdfast.pipeline import Pipeline
-from holdfast.store import NewItem, Store
 from holdfast_catalog import loading
 from holdfast_catalog.normalising.product import product_of
 from holdfast_catalog.options import CatalogOptions

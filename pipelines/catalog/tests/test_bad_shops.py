@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.clock import FixedClock
-from holdfast.console import open_console
 from holdfast.errors import GateWait, ItemError
-from holdfast.store import Store
+from holdfast.features import open_console
+from holdfast.kernel import Store
 from holdfast_catalog.options import CatalogOptions
 from holdfast_catalog.providers.contract import Shop
 from holdfast_catalog.providers.fetching import offer_of

@@ -10,8 +10,8 @@ import structlog
 
 from holdfast.columns import column_mapping
 from holdfast.demo.part import Sample
-from holdfast.engine.control import Control
-from holdfast.store import Store
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control
 from holdfast_catalog.demo import DEMO, sample_list
 from holdfast_catalog.normalising.product import INPUTS
 from pipelines.catalog.tests.scene import make_catalog

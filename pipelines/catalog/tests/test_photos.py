@@ -20,11 +20,11 @@ from PIL import Image
 
 from bench.quality.catalog.photographs import photograph, photographs
 from holdfast.child_environment import child_environment
-from holdfast.console.new_jobs import FileChoice
-from holdfast.console.person import Person, Role
-from holdfast.engine.control import JobRequest
 from holdfast.errors import Failed
 from holdfast.extension import installed
+from holdfast.features.accounts.person import Person, Role
+from holdfast.features.jobs.new_jobs import FileChoice
+from holdfast.kernel.jobs.control import JobRequest
 from holdfast.model import ItemStatus
 from holdfast_catalog import loading
 from holdfast_catalog.normalising.product import product_of

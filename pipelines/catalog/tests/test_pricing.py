@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.console import open_console
-from holdfast.console.grid import result_of
-from holdfast.console.rulings import NewRuling
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.features.items.grid import result_of
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import Store
 from holdfast.rulings import RulingKind
-from holdfast.store import Store
 from holdfast_catalog import loading
 from pipelines.catalog.tests.scene import (
     MIXER,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast_catalog.options import CatalogOptions
 from holdfast_catalog.providers.contract import Shop
 from holdfast_catalog.providers.fetching import offer_of

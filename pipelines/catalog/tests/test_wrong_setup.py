@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.catalog.tests.scene import (
     TELEVISION,
     VACUUM,

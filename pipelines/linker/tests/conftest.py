@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.http import HttpClient, HttpOptions
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast_linker.wikidata import Api
 from pipelines.linker.tests.entity_world import EntityWorld, make_world
 from pipelines.linker.tests.labelled import AGENT

@@ -15,15 +15,15 @@ import structlog
 from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import load_settings
-from holdfast.console import open_console
-from holdfast.console.rulings import NewRuling
-from holdfast.engine.control import Control, JobFile, JobRequest
-from holdfast.engine.own_walk import OwnWalk
-from holdfast.engine.record.discover import WalkParts
+from holdfast.features import open_console
+from holdfast.features.rulings.rules import NewRuling
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control, JobFile, JobRequest
+from holdfast.kernel.record.discover import WalkParts
+from holdfast.kernel.worker.own_walk import OwnWalk
 from holdfast.model import Job
 from holdfast.observe.metrics import Metrics
 from holdfast.rulings import RulingKind
-from holdfast.store import Store
 from holdfast.tables.files import content_key, open_table
 from holdfast.tables.plan import reading_plan
 from holdfast_linker.options import LinkerOptions, mapping_text

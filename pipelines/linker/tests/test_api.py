@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
-from holdfast.engine.control import Control
 from holdfast.errors import UnfitState
-from holdfast.store import Store
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control
 from holdfast_linker.projects import ProjectRules, add_project, hide_project
 from holdfast_linker.web.api.shapes import reads_of
 from pipelines.linker.tests.entity_world import EntityWorld

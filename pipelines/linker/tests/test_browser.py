@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from conftest import sqlite_url_of
-from holdfast.store.migrate import upgrade
+from holdfast.kernel.database.migrate import upgrade
 from pipelines.linker.tests.entity_world import make_world
 from pipelines.linker.tests.linker_site import LinkerSite
 from tests.store.checks import fetch

@@ -14,9 +14,9 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import UserError
+from holdfast.kernel import Store
 from holdfast.pipeline import Settled, Tx
 from holdfast.rulings import OutdatedRuling
-from holdfast.store import Store
 from holdfast_linker.linking import statement_lines
 from holdfast_linker.options import LinkerOptions
 from holdfast_linker.projects import find_or_add_dataset

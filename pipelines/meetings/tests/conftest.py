@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.meetings.tests.front import Front
 from pipelines.meetings.tests.site import Datasette, Site
 from pipelines.meetings.tests.town import Town

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from conftest import sqlite_url_of
-from holdfast.store.migrate import upgrade
+from holdfast.kernel.database.migrate import upgrade
 from holdfast_meetings.options import MeetingsOptions
 from holdfast_meetings.pipeline import Meetings
 from holdfast_meetings.reads import MeetingsReads

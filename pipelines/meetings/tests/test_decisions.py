@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast_meetings.deciding import Action, decide
 from holdfast_meetings.planning import local_day
 from holdfast_meetings.walking import window_of

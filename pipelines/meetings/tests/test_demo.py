@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.configuration import load_settings
 from holdfast.demo.part import Ask, Sample
 from holdfast.extension import installed
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast_meetings.demo import DEMO, TOWNS
 from pipelines.meetings.tests.town import Town
 from tests.without_messages import no_messages

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.meetings.tests.front import Front, is_walk
 from pipelines.meetings.tests.site import Row, Site, each_generation, generated
 from pipelines.meetings.tests.town import Town

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.meetings.tests.front import Front
 from pipelines.meetings.tests.site import Datasette, generated
 from pipelines.meetings.tests.test_killed import SETTINGS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.kernel import Store
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Settled
-from holdfast.store import Store
 from holdfast_meetings.documents import KnownDocuments
 from holdfast_meetings.rows import draft_of
 from holdfast_meetings.saving import save

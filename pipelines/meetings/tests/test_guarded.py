@@ -11,13 +11,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.api.app import create_app
 from holdfast.cli.api_parts import opened_parts
 from holdfast.configuration import load_settings
-from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
-from holdfast.store import NewJob, NewStream, Store
-from holdfast.web.app import add_pages
+from holdfast.kernel import NewJob, NewStream, Store
+from holdfast.kernel.jobs.control import Control, JobRequest
+from holdfast.server.api_app import create_app
+from holdfast.server.site import add_pages
 from holdfast_meetings.options import MeetingsOptions
 from holdfast_meetings.web import PACK
 from pipelines.meetings.tests.town import Town

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast_meetings import documents
 from holdfast_meetings.documents import Document, KnownDocuments, Witness
 from pipelines.meetings.tests.site import Site, generated

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.api.signatures import HEADER, sign
 from holdfast.clock import SystemClock
-from holdfast.store import Store
+from holdfast.features.accounts.signatures import HEADER, sign
+from holdfast.kernel import Store
 from pipelines.meetings.tests.test_webhook import PATH, SECRET, client_of
 from pipelines.meetings.tests.town import Town
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast.text_search import TextIndex
 from pipelines.meetings.tests.sample_rows import ROWS
 from tests.store.checks import execute, fetch, make_job

@@ -13,12 +13,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.api.app import create_app
 from holdfast.cli.api_parts import opened_parts
 from holdfast.configuration import load_settings
 from holdfast.errors import UserError
-from holdfast.store import Store
-from holdfast.web.app import add_pages
+from holdfast.kernel import Store
+from holdfast.server.api_app import create_app
+from holdfast.server.site import add_pages
 from holdfast_meetings.web import PACK
 from pipelines.meetings.tests.front import Front
 from pipelines.meetings.tests.site import Site, generated

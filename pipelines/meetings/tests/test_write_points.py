@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.kernel import NewJob, NewStream, Store, open_store
 from holdfast.model import ItemStatus, Job, JobState, StreamState, StreamStatus
 from holdfast.pipeline import Settled, Tx
-from holdfast.store import NewJob, NewStream, Store, open_store
 from holdfast_meetings.municipalities import checked, write_municipality
 from holdfast_meetings.options import MeetingsOptions
 from holdfast_meetings.pipeline import Meetings

@@ -12,11 +12,11 @@ from holdfast.cli.composition import worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import load_settings
-from holdfast.engine.control import Control
-from holdfast.engine.worker import Worker
-from holdfast.engine.worker_parts import WorkerParts
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control
+from holdfast.kernel.worker.worker import Worker
+from holdfast.kernel.worker.worker_parts import WorkerParts
 from holdfast.observe.metrics import Metrics
-from holdfast.store import Store
 from holdfast_meetings.options import MeetingsOptions
 from holdfast_meetings.pipeline import Meetings
 from tests.store.checks import spelled

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.posts.tests.scene import Scene, opened_scene
 
 

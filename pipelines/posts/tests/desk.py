@@ -14,11 +14,11 @@ from holdfast.cli.broker_composition import accepting
 from holdfast.clock import SystemClock
 from holdfast.configuration import load_settings
 from holdfast.consumers import ConsumerTools, Incoming, QueueConsumer
-from holdfast.engine.flag_values import FlagValues
 from holdfast.errors import NotThere
 from holdfast.extension import installed
 from holdfast.flags import ServedFlag
-from holdfast.store import Store
+from holdfast.kernel import Store
+from holdfast.kernel.worker.flag_values import FlagValues
 from holdfast_posts.consumers import consumers
 from holdfast_posts.options import PostsOptions
 from holdfast_posts.pipeline import Posts

@@ -24,9 +24,9 @@ from holdfast.cli.composition import metrics_of
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.clock import SystemClock
 from holdfast.configuration import Settings, load_settings
-from holdfast.engine.chores import Chore, begin
+from holdfast.kernel import Store
+from holdfast.kernel.worker.chores import Chore, begin
 from holdfast.messaging.relay import Relay
-from holdfast.store import Store
 from holdfast.tasks import end_tasks
 from holdfast_posts.pipeline import Posts
 from tests.engine.one_worker import work

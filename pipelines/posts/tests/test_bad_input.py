@@ -11,7 +11,7 @@ import zstandard
 
 from conftest import INCOMING
 from holdfast.consumers import BadMessage
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.posts.tests.desk import Desk
 from pipelines.posts.tests.scene import Scene, post
 from tests.store.checks import fetch

@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.posts.tests.desk import Desk
 
 

@@ -11,7 +11,7 @@ import pytest
 from aio_pika.abc import AbstractConnection
 
 from conftest import INCOMING
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.posts.tests.scene import Scene, opened_scene, post
 from tests.chaos.children import Children
 from tests.rabbitmq import RabbitServer

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.control import JobRequest
 from holdfast.errors import UserError
-from holdfast.store import Store
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import JobRequest
 from holdfast_posts.web import PACK
 from pipelines.posts.tests.desk import Desk
 from pipelines.posts.tests.scene import post

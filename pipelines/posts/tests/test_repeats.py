@@ -7,7 +7,7 @@ import asyncio
 import orjson
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.posts.tests.desk import Desk
 from pipelines.posts.tests.scene import Scene, failed_post, post
 from tests.store.checks import fetch

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import holdfast_posts as posts
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast_posts.options import PostsOptions
 from holdfast_posts.pipeline import Posts
 from pipelines.posts.tests.desk import Desk

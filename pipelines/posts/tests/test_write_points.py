@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from holdfast.errors import Failed
+from holdfast.kernel import Store, open_store
 from holdfast.model import ItemStatus, Job, JobState
 from holdfast.pipeline import Settled
-from holdfast.store import Store, open_store
 from pipelines.posts.tests.desk import Desk
 from pipelines.posts.tests.scene import failed_post, post
 from tests.store.checks import fetch, tables_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import Store
+from holdfast.kernel import Store
 from pipelines.regulations.tests.desk import Desk
 from pipelines.regulations.tests.world import RegulatoryWorld
 

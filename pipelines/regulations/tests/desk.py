@@ -17,14 +17,14 @@ from holdfast.cli.composition import file_access, worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.configuration import load_settings
-from holdfast.engine.control import Control
-from holdfast.engine.dry_discovery import dry_options
-from holdfast.engine.own_files import OwnFiles
-from holdfast.engine.worker import Worker
-from holdfast.engine.worker_parts import WorkerParts
 from holdfast.extension import installed
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control
+from holdfast.kernel.worker.dry_discovery import dry_options
+from holdfast.kernel.worker.own_files import OwnFiles
+from holdfast.kernel.worker.worker import Worker
+from holdfast.kernel.worker.worker_parts import WorkerParts
 from holdfast.observe.metrics import Metrics
-from holdfast.store import Store
 from holdfast_regulations import bodies
 from holdfast_regulations.options import RegulationsOptions
 from holdfast_regulations.pipeline import Regulations

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.kernel import Store
 from holdfast.model import StreamState
-from holdfast.store import Store
 from pipelines.regulations.tests.desk import OPEN_GATES, Desk
 from pipelines.regulations.tests.world import FINA, GAZETTE, RegulatoryWorld, markup
 from tests.world import Answer, text_answer

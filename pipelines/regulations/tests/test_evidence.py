@@ -11,7 +11,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from holdfast.clock import SystemClock
 from holdfast.errors import UnfitState
-from holdfast.store import Store
+from holdfast.kernel import Store
 from holdfast_regulations import bodies
 from holdfast_regulations.bodies import file_key
 from holdfast_regulations.verifying import verify

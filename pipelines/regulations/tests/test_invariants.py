@@ -10,8 +10,8 @@ import pytest
 import structlog
 
 import holdfast_regulations as regulations
-from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource
 from holdfast.errors import SwitchedOff
+from holdfast.kernel.worker.dry_discovery import DryDiscovery, DryLimits, DrySource
 from holdfast.model import Job, JobState, Lane
 from holdfast.reading import Reading
 from holdfast_regulations.options import RegulationsOptions

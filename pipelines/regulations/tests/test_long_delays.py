@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.kernel import Store
 from holdfast.model import JobState
-from holdfast.store import Store
 from pipelines.regulations.tests.desk import OPEN_GATES, Desk, hasty_sources
 from pipelines.regulations.tests.world import (
     GAZETTE,

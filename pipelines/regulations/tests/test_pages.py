@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from conftest import sqlite_url_of
-from holdfast.store.migrate import upgrade
+from holdfast.kernel.database.migrate import upgrade
 from holdfast_regulations.pipeline import Regulations
 from holdfast_regulations.web import PACK
 from pipelines.regulations.tests.desk import Desk, hasty_sources

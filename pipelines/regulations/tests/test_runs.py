@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.upkeep.schedules import DueSchedules
 from holdfast.errors import SwitchedOff, UnfitState, UserError
+from holdfast.kernel import Store
+from holdfast.kernel.worker.upkeep.schedules import DueSchedules
 from holdfast.model import JobState, Lane, StreamState
-from holdfast.store import Store
 from pipelines.regulations.tests.desk import Desk, hasty_sources, paths
 from pipelines.regulations.tests.world import (
     GAZETTE,

@@ -11,37 +11,37 @@ from typing import Any
 
 import structlog
 
-from holdfast.api.dependencies import ApiOptions, Parts, Runners
-from holdfast.cli.account_composition import accounts_of, second_factors_of
-from holdfast.cli.adapter_places import open_place
 from holdfast.cli.composition import (
     deletions_of,
     metrics_of,
     worker_options,
 )
-from holdfast.cli.file_composition import file_library
 from holdfast.cli.opening import opened_store
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.console import Console, open_console
-from holdfast.console.adapter_scans import AdapterScans
-from holdfast.console.bulk import Bulk
-from holdfast.console.export_writer import ExportWriter
-from holdfast.console.feature_flags import FeatureFlags
-from holdfast.console.file_leftovers import FileLeftovers
-from holdfast.console.file_library import FileLibrary
-from holdfast.console.item_lists import ItemLists
-from holdfast.console.live import Feed, Rates
-from holdfast.console.new_jobs import NewJobs
-from holdfast.console.operation_runner import OperationRunner
-from holdfast.engine.lost_workers import LostWorkers
-from holdfast.engine.pace.backpressure import Backpressure
-from holdfast.engine.presence import present
-from holdfast.engine.worker import Worker
-from holdfast.engine.worker_parts import WorkerParts
+from holdfast.features import Console, open_console
+from holdfast.features.accounts.compose import accounts_of, second_factors_of
+from holdfast.features.bulk.bulk import Bulk
+from holdfast.features.bulk.operation_runner import OperationRunner
+from holdfast.features.exports.export_writer import ExportWriter
+from holdfast.features.ingestion.adapter_scans import AdapterScans
+from holdfast.features.ingestion.compose import open_place
+from holdfast.features.items.item_lists import ItemLists
+from holdfast.features.jobs.live import Feed, Rates
+from holdfast.features.jobs.new_jobs import NewJobs
+from holdfast.features.library.compose import file_library
+from holdfast.features.library.file_leftovers import FileLeftovers
+from holdfast.features.library.file_library import FileLibrary
+from holdfast.features.switches.flags import FeatureFlags
+from holdfast.kernel.pace.backpressure import Backpressure
+from holdfast.kernel.worker.lost_workers import LostWorkers
+from holdfast.kernel.worker.presence import present
+from holdfast.kernel.worker.worker import Worker
+from holdfast.kernel.worker.worker_parts import WorkerParts
 from holdfast.pipeline import Pipeline
+from holdfast.server.dependencies import ApiOptions, Parts, Runners
 
 _KICKOFFS = 2
 

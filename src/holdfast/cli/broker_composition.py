@@ -16,13 +16,14 @@ from holdfast.consumers import (
     ConsumerTools,
     QueueConsumer,
 )
-from holdfast.engine.adding import Adding
-from holdfast.engine.chores import Chore, begin, repeat
-from holdfast.engine.control import Control, JobRequest
-from holdfast.engine.flag_values import FlagValues
-from holdfast.engine.worker import Worker
 from holdfast.errors import BrokerGone, UserError
 from holdfast.extension import installed
+from holdfast.kernel import Store
+from holdfast.kernel.arrivals.adding import Adding
+from holdfast.kernel.jobs.control import Control, JobRequest
+from holdfast.kernel.worker.chores import Chore, begin, repeat
+from holdfast.kernel.worker.flag_values import FlagValues
+from holdfast.kernel.worker.worker import Worker
 from holdfast.messaging.acceptance import Acceptance, pipeline_of
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.dead import keep_dead_messages
@@ -35,7 +36,6 @@ from holdfast.messaging.topology import DEAD_QUEUE, ORDERS_QUEUE, QUEUES, work_q
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
 from holdfast.tasks import end_tasks, raise_failure
 
 #: How many orders a worker follows at once. Each that it holds when it is killed counts as

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.cli.served_flags import served_flags
 from holdfast.configuration import Settings
-from holdfast.console import Console
-from holdfast.console.deletion import Deletions
-from holdfast.engine.deletion import Deleter
-from holdfast.engine.record.discover import DiscoverLimits
-from holdfast.engine.retention import Retention
-from holdfast.engine.upkeep.parts import UpkeepLimits
-from holdfast.engine.worker_parts import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.extension import Extension, installed
 from holdfast.extras import require
+from holdfast.features import Console
+from holdfast.features.deletion.rules import Deletions
 from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles
+from holdfast.kernel import Store
+from holdfast.kernel.database.migrate import compare
+from holdfast.kernel.jobs.deleter import Deleter
+from holdfast.kernel.jobs.retention import Retention
+from holdfast.kernel.record.discover import DiscoverLimits
+from holdfast.kernel.worker.upkeep.parts import UpkeepLimits
+from holdfast.kernel.worker.worker_parts import WorkerOptions
 from holdfast.observe.health import Check, HealthServer
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
-from holdfast.store.migrate import compare
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.clock import SystemClock
 from holdfast.configuration import Settings
 from holdfast.consumers import ConsumerTools, Incoming
-from holdfast.engine.flag_values import FlagValues
 from holdfast.errors import NotThere
 from holdfast.extension import installed
+from holdfast.kernel import Store
+from holdfast.kernel.worker.flag_values import FlagValues
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ from holdfast.errors import DatabaseGone, FilesGone, UserError
 from holdfast.extension import PARTS, installed
 from holdfast.extras import EXTRAS, is_installed
 from holdfast.files.probe import check_store
+from holdfast.kernel.database.migrate import require_current, status
 from holdfast.model import Finding
 from holdfast.observe.log import configure
 from holdfast.settings import installed_groups
-from holdfast.store.migrate import require_current, status
 from holdfast.urls import sqlite_file
 
 _LEAST_FREE_BYTES = 1 << 30

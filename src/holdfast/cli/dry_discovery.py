@@ -11,15 +11,15 @@ from holdfast.cli.opening import ensure_schema, opened_store, run_async
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
-from holdfast.engine.worker import Worker
-from holdfast.engine.worker_parts import WorkerParts
+from holdfast.kernel import Store
+from holdfast.kernel.worker.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
+from holdfast.kernel.worker.worker import Worker
+from holdfast.kernel.worker.worker_parts import WorkerParts
 from holdfast.model import Job, JobState, Lane, StreamStatus
 from holdfast.observe.metrics import Metrics
 from holdfast.orders import Start
 from holdfast.pipeline import Pipeline
 from holdfast.reading import Reading
-from holdfast.store import Store
 
 
 def dry_starts(

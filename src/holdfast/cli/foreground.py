@@ -13,8 +13,8 @@ from holdfast.cli.signals import STOP_SIGNALS
 from holdfast.cli.supervisor import Supervisor, WorkerChild, WorkerSetup
 from holdfast.clock import system_random
 from holdfast.configuration import Settings
-from holdfast.engine.patience import patiently
-from holdfast.store import Store
+from holdfast.kernel import Store
+from holdfast.kernel.worker.patience import patiently
 
 T = TypeVar("T")
 FAILED = 1

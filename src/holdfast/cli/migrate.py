@@ -8,7 +8,7 @@ from holdfast.cli.arguments import JSON
 from holdfast.cli.opening import settings_from_environment
 from holdfast.cli.output import print_json, print_table
 from holdfast.errors import UserError
-from holdfast.store.migrate import SchemaStatus, downgrade, status, upgrade
+from holdfast.kernel.database.migrate import SchemaStatus, downgrade, status, upgrade
 
 
 def register(app: typer.Typer) -> None:

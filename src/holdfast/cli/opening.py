@@ -17,16 +17,16 @@ import structlog
 from holdfast.cli.output import errors
 from holdfast.clock import system_random
 from holdfast.configuration import Settings, load_settings
-from holdfast.engine.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.extras import require
+from holdfast.kernel import Store, open_store
+from holdfast.kernel.database.driver import Fault, no_fault
+from holdfast.kernel.database.migrate import require_current, status, upgrade
+from holdfast.kernel.worker.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff
 from holdfast.observe import tracing
 from holdfast.observe.health import WaitingServer
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
-from holdfast.store import Store, open_store
-from holdfast.store.driver import Fault, no_fault
-from holdfast.store.migrate import require_current, status, upgrade
 from holdfast.urls import sqlite_file
 
 T = TypeVar("T")

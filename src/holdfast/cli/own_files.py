@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli.composition import file_access
 from holdfast.configuration import Settings
-from holdfast.engine.own_files import OwnFiles
+from holdfast.kernel.worker.own_files import OwnFiles
 from holdfast.stored_files import PipelineFiles
 
 

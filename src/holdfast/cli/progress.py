@@ -15,11 +15,11 @@ from rich.text import Text
 
 from holdfast.cli.output import seconds_left
 from holdfast.clock import Clock
-from holdfast.console import open_console
-from holdfast.console.why import Reason, why_not_running
 from holdfast.errors import DatabaseGone
+from holdfast.features import open_console
+from holdfast.features.jobs.why import Reason, why_not_running
+from holdfast.kernel import Store
 from holdfast.model import Counters, Job
-from holdfast.store import Store
 
 _REFRESH_SECONDS = 0.25
 _LOOK_SECONDS = 0.5

@@ -14,7 +14,7 @@ from holdfast.cli.opening import opened_store, run_async, settings_from_environm
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.engine.chores import Chore, begin
+from holdfast.kernel.worker.chores import Chore, begin
 from holdfast.observe.metrics import Metrics
 from holdfast.tasks import end_tasks, raise_failure
 

@@ -10,17 +10,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.cli.file_composition import file_library
 from holdfast.configuration import Settings
-from holdfast.console import open_console
-from holdfast.console.file_imports import Received
-from holdfast.console.file_library import FileLibrary
-from holdfast.console.new_jobs import job_file
-from holdfast.engine.control import JobFile
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.features.jobs.new_jobs import job_file
+from holdfast.features.library.compose import file_library
+from holdfast.features.library.file_imports import Received
+from holdfast.features.library.file_library import FileLibrary
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import JobFile
 from holdfast.sources.image_archives import image_archive
 from holdfast.sources.images import image_in
-from holdfast.store import Store
 from holdfast.tables.files import content_key
 
 

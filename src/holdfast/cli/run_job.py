@@ -23,24 +23,24 @@ from holdfast.cli.run_summary import print_detected, print_summary
 from holdfast.cli.supervisor import reap_dead_workers, worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.console import open_console
-from holdfast.console.grid import write_export
-from holdfast.console.why import why_not_running
-from holdfast.engine.control import (
+from holdfast.errors import InputError, UserError
+from holdfast.features import open_console
+from holdfast.features.items.grid import write_export
+from holdfast.features.jobs.why import why_not_running
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import (
     Control,
     JobFile,
     JobRequest,
     discovery_key,
     options_of,
 )
-from holdfast.engine.lost_workers import this_machine
-from holdfast.engine.own_walk import OwnWalk
-from holdfast.engine.record.discover import WalkParts
-from holdfast.errors import InputError, UserError
+from holdfast.kernel.record.discover import WalkParts
+from holdfast.kernel.worker.lost_workers import this_machine
+from holdfast.kernel.worker.own_walk import OwnWalk
 from holdfast.model import Counters, Job, JobState, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
 from holdfast.tables import files
 from holdfast.tables.files import TableFile, content_key
 from holdfast.tables.plan import reading_plan

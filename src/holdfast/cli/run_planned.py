@@ -14,13 +14,13 @@ from holdfast.cli.opening import ensure_schema, opened_store, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.configuration import Settings
-from holdfast.console import open_console
-from holdfast.engine.control import Control
 from holdfast.extension import installed
+from holdfast.features import open_console
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control
 from holdfast.model import Job, JobState, StreamStatus
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
-from holdfast.store import Store
 
 _LINE_SECONDS = (2.0, 60.0)
 _JOBS_AT_ONCE = 200

@@ -16,9 +16,6 @@ from typing import cast
 import uvicorn
 from fastapi import FastAPI
 
-from holdfast.api.app import create_app
-from holdfast.api.connections import ConnectionLimits, Connections, GuardedConnection
-from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import serving_health, store_checks
 from holdfast.cli.output import errors
@@ -26,14 +23,17 @@ from holdfast.cli.serve import BACKLOG, listen
 from holdfast.cli.signals import stop_with_supervisor
 from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.configuration import Settings
-from holdfast.console import open_console
-from holdfast.console.live import Feed
 from holdfast.errors import UserError
 from holdfast.extension import installed
+from holdfast.features import open_console
+from holdfast.features.jobs.live import Feed
+from holdfast.kernel import Store
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
-from holdfast.web.app import add_pages
-from holdfast.web.navigation import PagePack
+from holdfast.server.api_app import create_app
+from holdfast.server.connections import ConnectionLimits, Connections, GuardedConnection
+from holdfast.server.dependencies import Parts
+from holdfast.server.navigation import PagePack
+from holdfast.server.site import add_pages
 
 _DRAIN_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 5

@@ -54,16 +54,16 @@ from holdfast.columns import (
     with_names,
 )
 from holdfast.configuration import Settings
-from holdfast.console.added_files import FileRows
-from holdfast.engine.adding import Adding, added_words, require_open
-from holdfast.engine.control import Control, JobRequest
-from holdfast.engine.patience import patiently
 from holdfast.errors import InputError, TwinColumns, UserError
+from holdfast.features.library.added_files import FileRows
+from holdfast.kernel.arrivals.adding import Adding, added_words, require_open
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.arrivals.idempotency import MessageKey
+from holdfast.kernel.jobs.control import Control, JobRequest
+from holdfast.kernel.worker.patience import patiently
 from holdfast.model import Job
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
-from holdfast.store.enqueue import Addition
-from holdfast.store.idempotency import MessageKey
 from holdfast.tables.bad_rows import bad_row
 from holdfast.tables.jsonlines import reason_against
 from holdfast.tables.types import Progress, TableOptions

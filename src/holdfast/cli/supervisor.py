@@ -18,7 +18,7 @@ import psutil
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.store import Store
+from holdfast.kernel import Store
 
 _RESTART_SECONDS = (0.2, 5.0)
 _YOUNG_SECONDS = 5.0

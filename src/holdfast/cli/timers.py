@@ -23,12 +23,12 @@ from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock
 from holdfast.configuration import Settings
-from holdfast.engine.chores import begin
-from holdfast.engine.control import Control
-from holdfast.engine.presence import present
-from holdfast.engine.upkeep import chores
-from holdfast.engine.upkeep.parts import UpkeepParts
-from holdfast.engine.upkeep.tend import Tending
+from holdfast.kernel.jobs.control import Control
+from holdfast.kernel.worker.chores import begin
+from holdfast.kernel.worker.presence import present
+from holdfast.kernel.worker.upkeep import chores
+from holdfast.kernel.worker.upkeep.parts import UpkeepParts
+from holdfast.kernel.worker.upkeep.tend import Tending
 from holdfast.pipeline import Pipeline
 from holdfast.tasks import end_tasks
 

@@ -29,16 +29,16 @@ from holdfast.cli.supervisor import Child, Service, Supervisor, WorkerSetup
 from holdfast.clock import SystemClock
 from holdfast.columns import column_mapping
 from holdfast.configuration import Settings
-from holdfast.console import open_console
-from holdfast.console.feature_flags import FeatureFlags
-from holdfast.console.files import NewFile
 from holdfast.demo.part import Sample, demo_parts
-from holdfast.engine.control import Control, JobFile, JobRequest
 from holdfast.errors import UserError
+from holdfast.features import open_console
+from holdfast.features.library.files import NewFile
+from holdfast.features.switches.flags import FeatureFlags
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
+from holdfast.kernel import Store
+from holdfast.kernel.jobs.control import Control, JobFile, JobRequest
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
 from holdfast.stored_files import UPLOADS
 
 _STOP_SECONDS = 6.5  # the server takes up to five to finish its requests

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from holdfast.cli.output import errors, reason_text
 from holdfast.clock import Clock
-from holdfast.console import open_console
-from holdfast.console.why import Reason, why_not_running
 from holdfast.errors import DatabaseGone, NotThere
+from holdfast.features import open_console
+from holdfast.features.jobs.why import Reason, why_not_running
+from holdfast.kernel import Store
 from holdfast.model import JobState
-from holdfast.store import Store
 
 _LOOK_SECONDS = 2.0
 #: How long until a later time of the same reason is shown again.

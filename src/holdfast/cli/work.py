@@ -31,13 +31,13 @@ from holdfast.cli.supervisor import Supervisor, WorkerChild, WorkerSetup, worker
 from holdfast.cli.waiting import WaitedFor, Waiting
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.engine.worker import Worker
-from holdfast.engine.worker_parts import WorkerParts
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.kernel import Store
+from holdfast.kernel.worker.worker import Worker
+from holdfast.kernel.worker.worker_parts import WorkerParts
 from holdfast.observe import tracing
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
 from holdfast.tasks import end_tasks
 
 

@@ -11,7 +11,7 @@ from holdfast.extension import installed
 from holdfast.pipeline import Fetch, Pipeline
 
 if TYPE_CHECKING:
-    from holdfast.engine.control import Control
+    from holdfast.kernel.jobs.control import Control
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.consumers import QueueConsumer, Topic
-from holdfast.engine.record.pages import new_item
 from holdfast.errors import UserError
+from holdfast.kernel import NewJob, Store
+from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.arrivals.idempotency import MessageKey
+from holdfast.kernel.record.pages import new_item
 from holdfast.model import Record
 from holdfast.pipeline import Pipeline, Tx
-from holdfast.store import NewJob, Store
-from holdfast.store.enqueue import Addition
-from holdfast.store.idempotency import MessageKey
 
 #: Takes what a message contains, in the transaction that remembers the message.
 Fill = Callable[[Tx], Awaitable[Sequence[Record] | Topic | None]]

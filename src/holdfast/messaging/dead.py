@@ -12,8 +12,9 @@ from uuid import NAMESPACE_URL, uuid5
 
 from structlog.typing import FilteringBoundLogger
 
-from holdfast.engine.patience import backoff
 from holdfast.errors import BadEnvelope
+from holdfast.kernel import DeadMessage
+from holdfast.kernel.worker.patience import backoff
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import (
     CODE_HEADER,
@@ -24,7 +25,6 @@ from holdfast.messaging.delivery import (
 )
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.topology import DELIVERY_LIMIT, ORDERS_QUEUE, Topology
-from holdfast.store import DeadMessage
 from holdfast_client.storable import storable_text
 
 #: RabbitMQ's reason -> our code and what it means

@@ -17,7 +17,6 @@ from aio_pika.abc import AbstractChannel
 
 from holdfast.clock import Clock
 from holdfast.consumers import BadMessage, Incoming, QueueConsumer
-from holdfast.engine.patience import backoff, patiently
 from holdfast.errors import (
     DatabaseGone,
     FilesGone,
@@ -28,13 +27,14 @@ from holdfast.errors import (
     Throttled,
     UserError,
 )
+from holdfast.kernel.outbox.messages import Messages
+from holdfast.kernel.worker.patience import backoff, patiently
 from holdfast.messaging.acceptance import Fill
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import Topology, is_own
 from holdfast.observe.metrics import Metrics
-from holdfast.store.messages import Messages
 from holdfast.tasks import end_tasks
 
 #: How often a message that fails unexpectedly is tried, and the first and longest wait between

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.engine.adding import Adding
+from holdfast.kernel.arrivals.adding import Adding
+from holdfast.kernel.arrivals.idempotency import MessageKey
 from holdfast.messaging.envelope import ItemsAdd, Message
 from holdfast.messaging.signing import MessageTrust
-from holdfast.store.idempotency import MessageKey
 
 
 class ItemAdds:

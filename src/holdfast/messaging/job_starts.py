@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from holdfast.engine.control import Control, JobRequest
 from holdfast.errors import UserError
+from holdfast.kernel import Store
+from holdfast.kernel.arrivals.idempotency import MessageKey
+from holdfast.kernel.jobs.control import Control, JobRequest
 from holdfast.messaging.envelope import JobStart, Message
 from holdfast.messaging.signing import MessageTrust
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
-from holdfast.store.idempotency import MessageKey
 
 
 class JobStarts:

@@ -19,8 +19,8 @@ from aio_pika.exceptions import (
 )
 from structlog.typing import FilteringBoundLogger
 
-from holdfast.engine.patience import backoff
 from holdfast.errors import BrokerGone, UserError
+from holdfast.kernel.worker.patience import backoff
 from holdfast.tasks import end_tasks
 from holdfast.urls import check_files, mask_password
 

@@ -15,14 +15,14 @@ from operator import attrgetter
 
 from holdfast.clock import Clock
 from holdfast.errors import BadEnvelope, BrokerGone
+from holdfast.kernel import Store
+from holdfast.kernel.outbox.nudges import Nudge
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.envelope import JobWork, compose, dump, parse
 from holdfast.messaging.topology import work_queue
 from holdfast.observe.metrics import Metrics
-from holdfast.store import Store
-from holdfast.store.nudges import Nudge
 
 #: How often a relay looks for jobs without a nudge, and a worker reports which ones it holds.
 LOOK_SECONDS = 1.0

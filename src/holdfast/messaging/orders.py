@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.engine.patience import patiently
 from holdfast.errors import BadEnvelope, DatabaseGone, SwitchedOff, Throttled, UserError
+from holdfast.kernel import Store
+from holdfast.kernel.worker.patience import patiently
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.envelope import ItemsAdd, JobStart, Message, parse
 from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.observe.metrics import Metrics
-from holdfast.store import Store
 from holdfast.tasks import end_tasks
 
 T = TypeVar("T")

@@ -9,12 +9,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.engine.patience import patiently
 from holdfast.errors import BrokerGone, DatabaseGone
+from holdfast.kernel import OutboxRow, Store
+from holdfast.kernel.worker.patience import patiently
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.topology import ORDERS_QUEUE, is_own
 from holdfast.observe.metrics import Metrics
-from holdfast.store import OutboxRow, Store
 from holdfast.tasks import end_tasks
 
 T = TypeVar("T")

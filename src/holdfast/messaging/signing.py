@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast.errors import NotAllowed
+from holdfast.kernel.jobs.retention_rows import KEYS_DAYS
 from holdfast.settings import setting
-from holdfast.store.retention import KEYS_DAYS
 
 ZEROS = "0" * 64
 #: How much a sender's clock may be ahead.

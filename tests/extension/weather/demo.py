@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from holdfast.demo.part import NOT_FOUND, Ask, DemoPart, Reply, Sample
-from holdfast.engine.control import JobRequest
+from holdfast.kernel.jobs.control import JobRequest
 
 
 def answer(ask: Ask) -> Reply:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from fastapi import APIRouter, Depends, Response
 
-from holdfast.api.flags import require_flag
-from holdfast.api.identity import PartsOf
 from holdfast.errors import NotThere
-from holdfast.web.context import Visitor
-from holdfast.web.navigation import Entry, PagePack
+from holdfast.features.switches.api_flags import require_flag
+from holdfast.server.context import Visitor
+from holdfast.server.identity import PartsOf
+from holdfast.server.navigation import Entry, PagePack
 
 _HERE = Path(__file__).parent
 router, api = APIRouter(), APIRouter()

@@ -9,13 +9,13 @@ import orjson
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import StreamingResponse
 
-from holdfast.api.rulings import RulingBody, rule
-from holdfast.api.shapes import LARGEST_ID, Id
 from holdfast.errors import NotThere, UserError
+from holdfast.features.jobs.pages_job import VisitedJob
+from holdfast.features.rulings.api import RulingBody, rule
+from holdfast.server.context import Visitor
+from holdfast.server.forms import OperatorPost, fields
+from holdfast.server.shapes import LARGEST_ID, Id
 from holdfast.stored_files import PIPELINES
-from holdfast.web.context import Visitor
-from holdfast.web.forms import OperatorPost, fields
-from holdfast.web.job import VisitedJob
 from holdfast_catalog.providers.shops import with_local
 
 router = APIRouter(prefix="/catalog")

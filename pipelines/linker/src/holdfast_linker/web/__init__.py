@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
-from holdfast.web.navigation import Entry, PagePack
+from holdfast.server.navigation import Entry, PagePack
 from holdfast_linker.web.api import datasets, reconciling, tokens
 from holdfast_linker.web.api import projects as projects_api
 from holdfast_linker.web.api import tasks as tasks_api

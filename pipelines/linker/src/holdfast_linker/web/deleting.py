@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from holdfast.api.dependencies import Parts
 from holdfast.errors import NotThere, UserError
 from holdfast.model import Json
+from holdfast.server.dependencies import Parts
 from holdfast_linker.projects import (
     Project,
     drop_dataset,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
-from holdfast.web.navigation import Entry, PagePack
+from holdfast.server.navigation import Entry, PagePack
 from holdfast_meetings.web.api import documents as documents_api
 from holdfast_meetings.web.api import municipalities as municipalities_api
 from holdfast_meetings.web.api import streams as streams_api

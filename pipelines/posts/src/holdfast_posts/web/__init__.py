@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.web.navigation import Entry, PagePack
+from holdfast.server.navigation import Entry, PagePack
 from holdfast_posts.web.views import router
 
 _HERE = Path(__file__).parent

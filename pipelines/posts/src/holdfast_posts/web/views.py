@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.api.shapes import Id
 from holdfast.errors import NotThere
-from holdfast.web.context import Visit, Visitor
-from holdfast.web.forms import OperatorPost, fields
+from holdfast.server.context import Visit, Visitor
+from holdfast.server.forms import OperatorPost, fields
+from holdfast.server.shapes import Id
 from holdfast_posts.reads import PERIODS, RISKS, SENTIMENTS, PostsReads, now_in_utc
 from holdfast_posts.releasing import release
 

@@ -8,14 +8,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from holdfast.api.cursors import Cursors
-from holdfast.api.dependencies import Parts
-from holdfast.api.idempotency import IdempotentRoute, RequestKey, request_key
-from holdfast.api.identity import Operator, PartsOf, Person, Someone
-from holdfast.api.jobs import ScopedJob
-from holdfast.api.shapes import Id
 from holdfast.errors import FilesGone, GateWait, NotAllowed, NotThere, UnfitState
+from holdfast.features.jobs.api import ScopedJob
 from holdfast.model import Job, Json
+from holdfast.server.cursors import Cursors
+from holdfast.server.dependencies import Parts
+from holdfast.server.idempotency import IdempotentRoute, RequestKey, request_key
+from holdfast.server.identity import Operator, PartsOf, Person, Someone
+from holdfast.server.shapes import Id
 from holdfast_regulations import bodies
 from holdfast_regulations.content import Staleness
 from holdfast_regulations.options import PIPELINE

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
-from holdfast.api.dependencies import Parts
-from holdfast.api.shapes import Shape, Text
 from holdfast.errors import NotThere
 from holdfast.model import JobState, Json
+from holdfast.server.dependencies import Parts
+from holdfast.server.shapes import Shape, Text
 from holdfast_regulations.content import Staleness
 from holdfast_regulations.options import PIPELINE
 from holdfast_regulations.pipeline import Regulations

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.api.shapes import Id
 from holdfast.errors import UserError
+from holdfast.features.jobs.pages_job import VisitedJob
+from holdfast.server.context import Visitor
+from holdfast.server.forms import OperatorPost, fields, values_of, whole_number
+from holdfast.server.shapes import Id
+from holdfast.server.text_diff import compare_versions
 from holdfast.text_search import search_query
-from holdfast.web.context import Visitor
-from holdfast.web.forms import OperatorPost, fields, values_of, whole_number
-from holdfast.web.job import VisitedJob
-from holdfast.web.text_diff import compare_versions
 from holdfast_regulations.content import Staleness
 from holdfast_regulations.options import MODES
 from holdfast_regulations.web import api

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from fastapi import APIRouter, Response
 
-from holdfast.web.context import Visitor
-from holdfast.web.navigation import Entry, PagePack
+from holdfast.server.context import Visitor
+from holdfast.server.navigation import Entry, PagePack
 
 router = APIRouter()
 

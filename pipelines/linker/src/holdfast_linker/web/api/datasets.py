@@ -11,12 +11,12 @@ from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from holdfast.api.dependencies import Parts
-from holdfast.api.files import FILE_FIELDS, received_file, store_received
-from holdfast.api.identity import Operator, PartsOf, Person
-from holdfast.api.multipart import Form
-from holdfast.api.problems import Malformed
 from holdfast.errors import UserError
+from holdfast.features.library.api import FILE_FIELDS, received_file, store_received
+from holdfast.server.dependencies import Parts
+from holdfast.server.identity import Operator, PartsOf, Person
+from holdfast.server.multipart import Form
+from holdfast.server.problems import Malformed
 from holdfast_linker.entries import ColumnMapping, read_mapping
 from holdfast_linker.guessing import guess_mapping
 from holdfast_linker.projects import Project, add_dataset

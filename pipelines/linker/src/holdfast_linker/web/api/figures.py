@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from holdfast.api.dependencies import Parts
 from holdfast.errors import NotThere
 from holdfast.model import Counters, Job, JobState, Json
+from holdfast.server.dependencies import Parts
 from holdfast_linker.projects import Project
 from holdfast_linker.tasks import TaskState
 from holdfast_linker.web.api.shapes import (

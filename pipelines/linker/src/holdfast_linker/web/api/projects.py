@@ -10,14 +10,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from holdfast.api.cursors import Cursors
-from holdfast.api.dependencies import Parts
-from holdfast.api.exports import Format
-from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of
-from holdfast.api.jobs import FileChoice, JobRequest
-from holdfast.api.operations import OperationShape, export_jobs
 from holdfast.errors import NotThere, UnfitState, UserError
+from holdfast.features.bulk.api import OperationShape, export_jobs
+from holdfast.features.exports.api import Format
+from holdfast.features.jobs.api import FileChoice, JobRequest
 from holdfast.model import ItemStatus, Job, JobState, Json
+from holdfast.server.cursors import Cursors
+from holdfast.server.dependencies import Parts
+from holdfast.server.identity import Operator, PartsOf, Person, Someone, ip_of
 from holdfast_linker.entries import ColumnMapping
 from holdfast_linker.linking import require_wikidata, statement_lines
 from holdfast_linker.options import mapping_text

@@ -14,9 +14,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.routing import APIRoute
 
-from holdfast.api.identity import PartsOf
-from holdfast.api.problems import answer as problem
 from holdfast.errors import NotAllowed, NotThere, UserError
+from holdfast.server.identity import PartsOf
+from holdfast.server.problems import answer as problem
 from holdfast_linker import answering, extending
 from holdfast_linker.answering import BadQueries, Term
 from holdfast_linker.knowing import PROPERTIES, TYPES, ProjectRepository

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from fastapi import Depends, Query
 from pydantic import Field
 
-from holdfast.api.dependencies import Parts
-from holdfast.api.identity import Operator, PartsOf, Person, Someone
-from holdfast.api.shapes import Id, Name, Shape, Text
 from holdfast.errors import NotAllowed
+from holdfast.server.dependencies import Parts
+from holdfast.server.identity import Operator, PartsOf, Person, Someone
+from holdfast.server.shapes import Id, Name, Shape, Text
 from holdfast_linker.pipeline import Linker
 from holdfast_linker.projects import Project
 from holdfast_linker.reads import LinkerReads

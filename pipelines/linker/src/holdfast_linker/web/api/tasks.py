@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path
 from pydantic import Field
 
-from holdfast.api.cursors import Cursors
-from holdfast.api.dependencies import Parts
-from holdfast.api.identity import Operator, PartsOf, Person, Someone
-from holdfast.api.operations import OperationShape, decide_in_bulk
-from holdfast.api.rulings import NewRuling, decide, ruling_state
-from holdfast.api.shapes import LARGEST_ID, Id, Shape, Text
 from holdfast.errors import UserError
+from holdfast.features.bulk.api import OperationShape, decide_in_bulk
+from holdfast.features.rulings.api import NewRuling, decide, ruling_state
 from holdfast.rulings import RulingKind
+from holdfast.server.cursors import Cursors
+from holdfast.server.dependencies import Parts
+from holdfast.server.identity import Operator, PartsOf, Person, Someone
+from holdfast.server.shapes import LARGEST_ID, Id, Shape, Text
 from holdfast_linker.projects import Project
 from holdfast_linker.proposing import BulkAction, Criteria
 from holdfast_linker.reads import ReviewPosition, TaskFilter, position_of

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from holdfast.api.identity import Operator, PartsOf
-from holdfast.api.shapes import Id, Shape
+from holdfast.server.identity import Operator, PartsOf
+from holdfast.server.shapes import Id, Shape
 from holdfast_linker.projects import add_token, revoke_token
 from holdfast_linker.web.api.shapes import OwnProject
 

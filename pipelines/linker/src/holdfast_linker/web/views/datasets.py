@@ -7,11 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from holdfast.api.identity import ip_of
-from holdfast.api.shapes import Id
 from holdfast.errors import UserError
-from holdfast.web.context import Visitor
-from holdfast.web.forms import OperatorPost, fields
+from holdfast.server.context import Visitor
+from holdfast.server.forms import OperatorPost, fields
+from holdfast.server.identity import ip_of
+from holdfast.server.shapes import Id
 from holdfast_linker.entries import ColumnMapping
 from holdfast_linker.guessing import guess_mapping
 from holdfast_linker.knowing import PROPERTIES, TYPES

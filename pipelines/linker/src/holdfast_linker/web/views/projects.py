@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
 
-from holdfast.api.exports import Format
-from holdfast.api.identity import ip_of
-from holdfast.api.shapes import Id
 from holdfast.errors import UserError
+from holdfast.features.exports.api import Format
 from holdfast.model import Json
-from holdfast.web.context import Visit, Visitor
-from holdfast.web.forms import OperatorPost, fields, whole_number
+from holdfast.server.context import Visit, Visitor
+from holdfast.server.forms import OperatorPost, fields, whole_number
+from holdfast.server.identity import ip_of
+from holdfast.server.shapes import Id
 from holdfast_linker.entries import parse_mapping
 from holdfast_linker.guessing import mapping_sentences
 from holdfast_linker.options import WIKIDATA

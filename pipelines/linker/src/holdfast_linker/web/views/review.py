@@ -8,10 +8,10 @@ from urllib.parse import quote_plus
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.api.shapes import LARGEST_ID, Id
 from holdfast.errors import UserError
 from holdfast.model import Json
-from holdfast.web.context import Visit, Visitor
+from holdfast.server.context import Visit, Visitor
+from holdfast.server.shapes import LARGEST_ID, Id
 from holdfast_linker.knowing import TYPES
 from holdfast_linker.options import WIKIDATA
 from holdfast_linker.projects import Project

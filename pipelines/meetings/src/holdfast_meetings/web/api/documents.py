@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
-from holdfast.api.cursors import Cursors
-from holdfast.api.dependencies import Parts
-from holdfast.api.identity import PartsOf, Someone
-from holdfast.api.shapes import Id
 from holdfast.errors import NotThere
 from holdfast.model import Json
+from holdfast.server.cursors import Cursors
+from holdfast.server.dependencies import Parts
+from holdfast.server.identity import PartsOf, Someone
+from holdfast.server.shapes import Id
 from holdfast.text_search import Part
 from holdfast_meetings.exporting import MEDIA_TYPES, PageFormat, lines_of
 from holdfast_meetings.options import DocumentType

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from holdfast.api.cursors import Cursors
-from holdfast.api.dependencies import Parts
-from holdfast.api.idempotency import IdempotentRoute, RequestKey, request_key
-from holdfast.api.identity import Admin, Operator, PartsOf, Person, Someone, parts_of
-from holdfast.api.shapes import Shape
 from holdfast.errors import NotAllowed
 from holdfast.model import Json
+from holdfast.server.cursors import Cursors
+from holdfast.server.dependencies import Parts
+from holdfast.server.idempotency import IdempotentRoute, RequestKey, request_key
+from holdfast.server.identity import Admin, Operator, PartsOf, Person, Someone, parts_of
+from holdfast.server.shapes import Shape
 from holdfast_meetings.backfills import OtherRows, backfill_of
 from holdfast_meetings.municipalities import Municipality
 from holdfast_meetings.options import DocumentType, Mode

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import Field, StringConstraints
 
-from holdfast.api.dependencies import Parts
-from holdfast.api.shapes import Shape, Text
-from holdfast.api.streams import SliceShape
 from holdfast.errors import NotThere
+from holdfast.features.jobs.api_streams import SliceShape
 from holdfast.model import JobState, StreamState
+from holdfast.server.dependencies import Parts
+from holdfast.server.shapes import Shape, Text
 from holdfast_meetings.backfills import BackfillState, ExpectedBy
 from holdfast_meetings.municipalities import Municipality
 from holdfast_meetings.options import DocumentType

@@ -5,13 +5,13 @@ from __future__ import annotations
 import orjson
 from fastapi import APIRouter
 
-from holdfast.api.cursors import Cursors
-from holdfast.api.dependencies import Parts
-from holdfast.api.identity import Operator, PartsOf, Person, Someone
-from holdfast.api.shapes import Id, Shape
-from holdfast.api.streams import SliceShape
 from holdfast.errors import NotAllowed, NotThere, UnfitState
+from holdfast.features.jobs.api_streams import SliceShape
 from holdfast.model import JobState, Json
+from holdfast.server.cursors import Cursors
+from holdfast.server.dependencies import Parts
+from holdfast.server.identity import Operator, PartsOf, Person, Someone
+from holdfast.server.shapes import Id, Shape
 from holdfast_meetings.options import DocumentType, Mode
 from holdfast_meetings.web.api.municipalities import BackfillOrder, order
 from holdfast_meetings.web.api.shapes import (

@@ -2,7 +2,7 @@
 
 PUT or POST /munis/api/update/<subdomain>/, with `Authorization: Bearer <secret>` or the bare
 secret; or signed with it: `X-Holdfast-Signature: t=SECONDS,n=NONCE,v1=HEX`, see
-`holdfast.api.signatures`. If no secret is set, every request is refused.
+`holdfast.features.accounts.signatures`. If no secret is set, every request is refused.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import orjson
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from holdfast.api.dependencies import Parts
-from holdfast.api.identity import PartsOf
-from holdfast.api.signatures import HEADER, wrong_signature
 from holdfast.errors import SwitchedOff, Throttled, UserError
+from holdfast.features.accounts.signatures import HEADER, wrong_signature
 from holdfast.model import Json
+from holdfast.server.dependencies import Parts
+from holdfast.server.identity import PartsOf
 from holdfast_meetings.municipalities import FIELDS
 from holdfast_meetings.pipeline import Meetings
 from holdfast_meetings.web.api.shapes import pipeline_of

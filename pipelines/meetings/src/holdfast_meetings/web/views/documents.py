@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.api.shapes import Id
+from holdfast.server.context import Visitor
+from holdfast.server.shapes import Id
+from holdfast.server.text_diff import compare_versions
 from holdfast.text_search import search_query
-from holdfast.web.context import Visitor
-from holdfast.web.text_diff import compare_versions
 from holdfast_meetings.saving import DUPLICATE
 from holdfast_meetings.web.api import documents as api
 from holdfast_meetings.web.api.shapes import Words, find_municipality, reads_of

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
 
 from holdfast.errors import NotAllowed, UserError
-from holdfast.web.context import Visit, Visitor
-from holdfast.web.forms import AdminPost, OperatorPost, fields
+from holdfast.server.context import Visit, Visitor
+from holdfast.server.forms import AdminPost, OperatorPost, fields
 from holdfast_meetings.options import DocumentType, Mode
 from holdfast_meetings.web.api import documents as documents_api
 from holdfast_meetings.web.api import municipalities as api

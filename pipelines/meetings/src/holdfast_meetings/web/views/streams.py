@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.api.shapes import Id
 from holdfast.errors import NotAllowed
 from holdfast.model import JobState
-from holdfast.web.context import Visitor
-from holdfast.web.forms import OperatorPost, fields
+from holdfast.server.context import Visitor
+from holdfast.server.forms import OperatorPost, fields
+from holdfast.server.shapes import Id
 from holdfast_meetings.options import DocumentType, Mode
 from holdfast_meetings.web.api import streams as api
 from holdfast_meetings.web.api.shapes import find_municipality

@@ -1,5 +1,0 @@
-"""What people and their programs need: accounts, files, exports, bulk operations, lists."""
-
-from holdfast.console.console import Console, open_console
-
-__all__ = ["Console", "open_console"]

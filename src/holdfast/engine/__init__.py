@@ -1,1 +1,0 @@
-"""Discovery, work and upkeep: moves records from their source to their outcome."""

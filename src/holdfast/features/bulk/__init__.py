@@ -1,0 +1,1 @@
+"""Changes of many items at once, as operations that people can watch."""

@@ -1,0 +1,1 @@
+"""Items and messages that were set aside."""

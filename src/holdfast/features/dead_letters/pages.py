@@ -1,0 +1,62 @@
+"""Dead letters: items and messages set aside until a person replays or drops them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Response
+
+from holdfast.features.dead_letters import api as api
+from holdfast.model import LetterState
+from holdfast.server.context import Visitor
+from holdfast.server.formatting import parsed, pretty
+from holdfast.server.forms import OperatorPost
+from holdfast.server.shapes import Id
+
+router = APIRouter(prefix="/dead-letters")
+
+_PAGE_SIZE = 100
+
+
+@router.get("")
+async def index(
+    visit: Visitor, state: LetterState = LetterState.OPEN, after: str | None = None
+) -> Response:
+    page = await api.index(
+        visit.person, visit.parts, state=state, page_size=_PAGE_SIZE, after=after
+    )
+    context = {"letters": page.dead_letters, "next": page.next, "state": state}
+    return await visit.page("dead_letters.html", here="dead-letters", states=LetterState, **context)
+
+
+@router.get("/{letter_id}")
+async def show(letter_id: Id, visit: Visitor) -> Response:
+    letter = await api.show(letter_id, visit.person, visit.parts)
+    context: dict[str, Any] = {"letter": letter, "payload": _indented(letter.payload)}
+    if letter.job_id and letter.seq:
+        item = await visit.parts.console.items.item(letter.job_id, letter.seq)
+        context["input"] = None if item is None else parsed(item["input"])
+    return await visit.page("dead_letter.html", here="dead-letters", **context)
+
+
+@router.post("/{letter_id}/replay")
+async def replay(letter_id: Id, visit: OperatorPost) -> Response:
+    await api.replay(letter_id, visit.person, visit.parts)
+    return visit.go("/dead-letters", "Dead letter replayed.")
+
+
+@router.post("/{letter_id}/drop")
+async def drop(letter_id: Id, visit: OperatorPost) -> Response:
+    await api.drop(letter_id, visit.person, visit.parts)
+    return visit.go(
+        "/dead-letters", "Dead letter dropped. Its item remains an error; it can be reprocessed."
+    )
+
+
+def _indented(payload: str | None) -> str | None:
+    """Indents JSON; anything else is shown as it is."""
+    try:
+        return pretty(orjson.loads(payload or ""))
+    except orjson.JSONDecodeError:
+        return payload

@@ -1,0 +1,1 @@
+"""What deletes jobs, files and people's data; retention."""

@@ -1,0 +1,1 @@
+"""Gates as people see and change them."""

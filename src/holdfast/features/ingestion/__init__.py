@@ -1,0 +1,1 @@
+"""Adapters: files that arrive in folders, on FTP servers and in buckets."""

@@ -1,0 +1,1 @@
+"""Items as lists, a grid and pages; searched, filtered, added."""

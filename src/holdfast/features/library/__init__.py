@@ -1,0 +1,1 @@
+"""Uploaded files and images, and what is read from them."""

@@ -1,0 +1,1 @@
+"""Decisions of people about items that wait for one."""

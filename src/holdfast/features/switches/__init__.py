@@ -1,0 +1,1 @@
+"""Kill switches and flags."""

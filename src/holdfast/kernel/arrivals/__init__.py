@@ -1,0 +1,1 @@
+"""Records that come one by one: from applications, requests, commands, messages."""

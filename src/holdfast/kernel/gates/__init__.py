@@ -1,0 +1,1 @@
+"""Shared limits: what may be asked of a host or a service, over all processes."""

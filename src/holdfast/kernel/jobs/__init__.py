@@ -1,0 +1,1 @@
+"""Jobs: what starts, stops, changes and removes them."""

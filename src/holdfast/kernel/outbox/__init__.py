@@ -1,0 +1,1 @@
+"""Messages that leave with the change that causes them."""

@@ -1,0 +1,1 @@
+"""The life of a worker process, what it does for items, and upkeep."""

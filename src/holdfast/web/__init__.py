@@ -1,1 +1,0 @@
-"""The operator's web application: one view function for each page."""
