@@ -79,6 +79,11 @@ bench: .venv/bench .venv/datasette-0 ## Measure Holdfast, plain SQL and comparab
 	@bench/servers
 	$(BIN)/python -m bench
 
+dist: .venv/dev ## Build wheels and sdists of all distributions, and a bill of materials, into dist/
+	rm -rf dist
+	for part in . $(PARTS); do (cd $$part && $(CURDIR)/$(BIN)/hatchling build -d $(CURDIR)/dist) || exit 1; done
+	$(BIN)/python tools/sbom.py > dist/sbom.json
+
 docs: .venv/dev ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -92,4 +97,4 @@ pins: ## Compile requirements/*.txt again (needs uv); the largest set decides fo
 clean: ## Remove everything that the build created
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-.PHONY: help install up test test-all test-fast chaos fuzz check format sizes bench docs pins clean
+.PHONY: help install up test test-all test-fast chaos fuzz check format sizes bench dist docs pins clean

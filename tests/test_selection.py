@@ -8,7 +8,7 @@ pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).resolve().parents[1]
 HOOKS = """
-from conftest import (
+from tests.fixtures import (
     pytest_addoption,
     pytest_collection_modifyitems,
     pytest_terminal_summary,

@@ -11,9 +11,9 @@ from uuid import uuid4
 import pytest
 from structlog.testing import capture_logs
 
-from conftest import INCOMING
 from tests.api.server import ApiServer, ended
 from tests.file_stores import bucket_of
+from tests.fixtures import INCOMING
 from tests.seaweedfs import ACCESS_KEY, SECRET_KEY
 
 ROWS = b"title\noak\nelm\n"

@@ -13,7 +13,6 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from conftest import INCOMING
 from holdfast.features.ingestion.adapter_scans import AdapterScans, ScanReport
 from holdfast.features.ingestion.adapters import Adapter
 from holdfast.features.ingestion.places.contract import Arrived, Place
@@ -23,6 +22,7 @@ from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
 from tests.command import HoldfastCommand
 from tests.file_stores import bucket_of
+from tests.fixtures import INCOMING
 from tests.ftp import PASSWORD, FtpFolder, self_signed
 
 ROWS = b"title\noak\nelm\nmissing\n"

@@ -17,12 +17,12 @@ from uuid import uuid4
 import pytest
 import structlog
 
-from conftest import INCOMING
 from holdfast.kernel.worker.lost_workers import LostWorkers
 from tests.api.doomed_scan import STEPS
 from tests.api.server import ApiServer
 from tests.api.test_ingestion import ROWS, watch
 from tests.file_stores import bucket_of
+from tests.fixtures import INCOMING
 from tests.ftp import PASSWORD, FtpFolder
 
 KINDS = ("folder", "ftp", "s3")

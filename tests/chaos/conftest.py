@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import fresh_database
 from tests.chaos.children import Children
 from tests.chaos.scene import Scene
+from tests.fixtures import fresh_database
 from tests.fleet import EVERY_MODE
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import fresh_database
 from tests.cli.desk import Desk
 from tests.command import HoldfastCommand
+from tests.fixtures import fresh_database
 from tests.fleet import EVERY_MODE
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from conftest import EXAMPLES
 from holdfast.kernel import open_store
+from tests.fixtures import EXAMPLES
 from tests.store.model_machine import StoreMachine
 
 

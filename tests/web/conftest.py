@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from conftest import sqlite_url_of
 from holdfast.kernel.database.migrate import upgrade
+from tests.fixtures import sqlite_url_of
 from tests.web.site import Site
 
 CHROMIUM_MISSING = "chromium is missing; run tests/servers, or install Debian's package chromium"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from conftest import sqlite_url_of
 from holdfast.kernel.database.migrate import upgrade
 from pipelines.linker.tests.entity_world import make_world
 from pipelines.linker.tests.linker_site import LinkerSite
+from tests.fixtures import sqlite_url_of
 from tests.store.checks import fetch
 from tests.web.conftest import OpenAs, Watch
 from tests.web.site import Site

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from conftest import sqlite_url_of
 from holdfast.kernel.database.migrate import upgrade
 from holdfast_meetings.options import MeetingsOptions
 from holdfast_meetings.pipeline import Meetings
@@ -16,6 +15,7 @@ from holdfast_meetings.reads import MeetingsReads
 from holdfast_meetings.web import PACK
 from pipelines.meetings.tests.site import Datasette, Row
 from pipelines.meetings.tests.town import Town
+from tests.fixtures import sqlite_url_of
 from tests.web.conftest import OpenAs, Watch
 from tests.web.site import Site
 from tests.web.test_access import PHONE, findings

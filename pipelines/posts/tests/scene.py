@@ -18,7 +18,6 @@ from aio_pika import Message
 from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
 
-from conftest import INCOMING
 from holdfast.cli.broker_composition import foreign_queues, opened_broker
 from holdfast.cli.composition import metrics_of
 from holdfast.cli.pipelines import load_pipeline
@@ -31,6 +30,7 @@ from holdfast.tasks import end_tasks
 from holdfast_posts.pipeline import Posts
 from tests.engine.one_worker import work
 from tests.file_stores import bucket_of
+from tests.fixtures import INCOMING
 from tests.store.checks import spelled
 
 PATIENCE_SECONDS = 60.0

@@ -9,11 +9,11 @@ import orjson
 import pytest
 import zstandard
 
-from conftest import INCOMING
 from holdfast.consumers import BadMessage
 from holdfast.kernel import Store
 from pipelines.posts.tests.desk import Desk
 from pipelines.posts.tests.scene import Scene, post
+from tests.fixtures import INCOMING
 from tests.store.checks import fetch
 
 only_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

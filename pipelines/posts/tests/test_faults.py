@@ -10,10 +10,10 @@ import aio_pika
 import pytest
 from aio_pika.abc import AbstractConnection
 
-from conftest import INCOMING
 from holdfast.kernel import Store
 from pipelines.posts.tests.scene import Scene, opened_scene, post
 from tests.chaos.children import Children
+from tests.fixtures import INCOMING
 from tests.rabbitmq import RabbitServer
 from tests.seaweedfs import S3Server
 

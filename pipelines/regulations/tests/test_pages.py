@@ -10,12 +10,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from conftest import sqlite_url_of
 from holdfast.kernel.database.migrate import upgrade
 from holdfast_regulations.pipeline import Regulations
 from holdfast_regulations.web import PACK
 from pipelines.regulations.tests.desk import Desk, hasty_sources
 from pipelines.regulations.tests.world import RegulatoryWorld
+from tests.fixtures import sqlite_url_of
 from tests.web.conftest import browser, open_as, root, watch  # noqa: F401 - for the browser
 from tests.web.site import Site
 from tests.web.test_access import PHONE, findings
