@@ -76,4 +76,4 @@ def test_pipeline_brings_what_it_imports(project: Path, tmp_path: Path) -> None:
     assert "Usage: holdfast" in environment.run(name, "--help")
     run([environment.python, "-c", IMPORT_ALL, f"holdfast_{name}"], cwd=environment.work)
     environment.run("migrate", "up")
-    assert f"{name}_" in environment.run("migrate", "status")
+    assert f"\n{name} " in environment.run("migrate", "status")

@@ -21,6 +21,7 @@ from pipelines.linker.tests.linker_site import Client, LinkerSite
 from pipelines.linker.tests.test_bad_entries import BAD
 from pipelines.linker.tests.test_messages import KEY, accept_bytes, ours, signed
 from tests.pictures import png
+from tests.store.checks import fetch
 
 ADAMS = {"name": "Douglas Adams", "born": "1952-03-11", "type": "Q5"}
 NAMESAKE = {"name": "Douglas Adams"}
@@ -181,8 +182,10 @@ def test_deleting_a_project_leaves_the_files_of_others(linker: LinkerSite) -> No
 
 def _rows(linker: LinkerSite, tables: Sequence[str]) -> dict[str, int]:
     async def count() -> dict[str, int]:
-        fetch = linker.site.parts.store.database.fetch
-        return {name: int((await fetch(f"select count(*) from {name}"))[0][0]) for name in tables}
+        store = linker.site.parts.store
+        return {
+            name: int((await fetch(store, f"select count(*) from {name}"))[0][0]) for name in tables
+        }
 
     return linker.site.run(count())
 

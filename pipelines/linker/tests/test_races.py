@@ -21,6 +21,7 @@ from pipelines.linker.tests.entity_world import EntityWorld
 from pipelines.linker.tests.linker_site import LinkerSite
 from pipelines.linker.tests.scene import HASTE, LinkerScene
 from tests.engine.one_worker import working
+from tests.store.checks import fetch
 
 ROUNDS = 10
 NAMES = ("Douglas Adams", "Marie Curie", "Albert Einstein", "William Shakespeare", "Xq Zzyx")
@@ -73,9 +74,9 @@ def test_nothing_is_left_of_projects_that_were_deleted_while_they_were_matched(
         assert ann.post(f"{at}/match").status_code == 404
 
     async def rows_left() -> int:
-        fetch = linker.site.parts.store.database.fetch
-        counts = [(await fetch(f"select count(*) from {table}"))[0][0] for table in PROJECT_TABLES]
-        return sum(counts)
+        store = linker.site.parts.store
+        queries = [f"select count(*) from {table}" for table in PROJECT_TABLES]
+        return sum([(await fetch(store, query))[0][0] for query in queries])
 
     linker.eventually(lambda: linker.site.run(rows_left()) == 0)
 
