@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from holdfast.features.audit import api as api
+from holdfast.features.audit import api
 from holdfast.server.context import Visitor
 
 router = APIRouter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from holdfast.features.bulk import api as api
+from holdfast.features.bulk import api
 from holdfast.server.context import Visitor
 from holdfast.server.forms import OperatorPost
 from holdfast.server.shapes import Id

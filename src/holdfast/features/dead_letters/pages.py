@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from fastapi import APIRouter, Response
 
-from holdfast.features.dead_letters import api as api
+from holdfast.features.dead_letters import api
 from holdfast.model import LetterState
 from holdfast.server.context import Visitor
 from holdfast.server.formatting import parsed, pretty

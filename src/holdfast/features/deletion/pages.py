@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from holdfast.errors import UserError
-from holdfast.features.deletion import api as api
+from holdfast.features.deletion import api
 from holdfast.features.jobs.pages_job import VisitedJob
 from holdfast.server.context import Visitor
 from holdfast.server.forms import AdminPost, OperatorPost, UserPost, fields

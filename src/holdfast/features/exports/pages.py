@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from holdfast.features.exports import api as api
+from holdfast.features.exports import api
 from holdfast.features.exports.api import export_shape
 from holdfast.features.exports.export_requests import FORMATS, ExportRequest, request_export
 from holdfast.features.items.filtering import parse_filter

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.features.gates import api as api
+from holdfast.features.gates import api
 from holdfast.server.context import Visitor
 from holdfast.server.forms import AdminPost, fields, reason_in, whole_number
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from holdfast.errors import UserError
-from holdfast.features.ingestion import api as api
+from holdfast.features.ingestion import api
 from holdfast.features.ingestion.adapters import AdapterKind
 from holdfast.features.ingestion.api import AdapterBody, ScanBody
 from holdfast.server.context import Visitor

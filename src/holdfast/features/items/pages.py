@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter, Path, Response
 
 from holdfast.errors import NotThere, UserError, error_code
-from holdfast.features.items import api as api
+from holdfast.features.items import api
 from holdfast.features.jobs.pages_job import VisitedJob
 from holdfast.features.jobs.reasons import shown_reason
 from holdfast.features.rulings import api as rulings

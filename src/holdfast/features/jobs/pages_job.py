@@ -12,7 +12,7 @@ from holdfast.features.audit import api as audit
 from holdfast.features.items.filtering import parse_filter
 from holdfast.features.items.pages_grid import grid_page
 from holdfast.features.items.value_search import Value, searchable_columns, value_named
-from holdfast.features.jobs import api as api
+from holdfast.features.jobs import api
 from holdfast.features.jobs import api_streams as streams
 from holdfast.features.jobs.charts import MOST_GATES, by_category, job_charts, pace_charts
 from holdfast.features.jobs.reasons import ShownReason, shown_reason

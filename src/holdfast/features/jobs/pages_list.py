@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.features.jobs import api as api
+from holdfast.features.jobs import api
 from holdfast.model import IDLE, JobState
 from holdfast.server.context import Visitor
 

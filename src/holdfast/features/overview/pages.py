@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from holdfast.features.gates import api as gates
 from holdfast.features.jobs import api as jobs
 from holdfast.features.jobs.charts import all_charts, by_category
-from holdfast.features.overview import api as api
+from holdfast.features.overview import api
 from holdfast.server.context import Visit, Visitor
 from holdfast.server.shapes import JobShape
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from holdfast.features.schedules import api as api
+from holdfast.features.schedules import api
 from holdfast.features.schedules.rules import ScheduleRequest, remove_schedule, set_schedule
 from holdfast.server.context import Visitor
 from holdfast.server.forms import AdminPost, fields, parse_options
