@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,25 @@ def test_every_file_that_the_page_names_exists() -> None:
     homes = (ROOT, SOURCE, SOURCE / "kernel", SOURCE / "features")
     there = {path for path in paths if any((home / path).exists() for home in homes)}
     assert paths - there == set()
+
+
+#: What is made for the web or the command line may know it; so may what these share in a feature.
+OF_THE_DOORS = re.compile(r"(api|pages|commands|compose)(_\w+)?|__init__|console")
+SHARED_BY_PAGES = {
+    "items.filtering", "jobs.charts", "jobs.column_guess", "jobs.reasons", "library.file_inputs",
+}  # fmt: skip
+
+
+def test_every_rule_of_a_feature_is_kept_from_the_web_and_the_command_line() -> None:
+    """A contract of import-linter lists the modules; a new one must not be forgotten."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    contract = contracts["contracts"][-1]
+    assert contract["forbidden_modules"][:2] == ["holdfast.server", "holdfast.cli"]
+    listed = {name.removeprefix("holdfast.features.") for name in contract["source_modules"]}
+    features = SOURCE / "features"
+    rules = {
+        ".".join(path.relative_to(features).with_suffix("").parts)
+        for path in features.rglob("*.py")
+        if not OF_THE_DOORS.fullmatch(path.stem) and path.parent != features
+    }
+    assert rules - SHARED_BY_PAGES == listed

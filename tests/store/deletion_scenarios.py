@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from uuid import uuid4
 
 from holdfast.errors import NotThere, UnfitState
@@ -14,6 +16,7 @@ from holdfast.features.library.files import NewFile, StoredFile
 from holdfast.features.rulings.rules import NewRuling
 from holdfast.kernel import DecisionRow, NewJob, NewStream, Settlement, Store
 from holdfast.kernel.arrivals.enqueue import Addition
+from holdfast.kernel.database import schema
 from holdfast.kernel.database.chunks import NamedItems
 from holdfast.kernel.gates.table import Passes
 from holdfast.kernel.jobs.removal import OldItems
@@ -78,13 +81,21 @@ async def rich_job(store: Store, scope: str = "demo", pipeline: str = "demo") ->
     return job_id
 
 
+#: They keep the number of a job that was deleted: what people did, the files of adapters, gates.
+_KEEP_ITS_NUMBER = {"audit", "adapter_files", "gates"}
+_SCHEMA = Path(schema.__file__).parent / "schema" / "schema.sql"
+#: Every other table with rows of jobs.
+_OF_JOBS = [
+    found[1]
+    for found in re.finditer(r"create table (\w+) \((.*?)\n\)", _SCHEMA.read_text(), re.DOTALL)
+    if re.search(r"^\s+job_id\b", found[2], re.MULTILINE) and found[1] not in _KEEP_ITS_NUMBER
+]
+
+
 async def traces_of(store: Store, job_id: int) -> dict[str, int]:
     """Table -> rows of the job that are left, apart from the audit."""
     left = {}
-    for table in (
-        "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams", "dead_letters",
-        "decisions", "nudges", "samples", "rulings", "exports", "gate_uses",
-    ):  # fmt: skip
+    for table in _OF_JOBS:
         rows = await fetch(store, f"select 1 from {table} where job_id = :j", j=job_id)
         left[table] = len(rows)
     left["jobs"] = len(await fetch(store, "select 1 from jobs where id = :j", j=job_id))

@@ -25,6 +25,7 @@ def migrate(
     version: str = typer.Argument(
         "-1",
         metavar="[VERSION]",
+        show_default=False,
         help="Target of down, or base to remove everything. Default: one step back.",
     ),
     yes: bool = typer.Option(False, "--yes", help="Do not ask before dropping data."),

@@ -1,4 +1,4 @@
-"""The only place that talks to a database."""
+"""What a record needs, from its source to its outcome."""
 
 from holdfast.kernel.jobs.jobs import NewJob, NewStream
 from holdfast.kernel.jobs.plans import Carried, Planner

@@ -1,4 +1,4 @@
-"""The audit log: who did what, when and why."""
+"""The page of the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters: items and messages set aside until a person replays or drops them."""
+"""The pages of dead letters: the list, and one of them with what a person may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates: shared rate limits, and until when a gate is closed."""
+"""The page of gates, on which an admin closes and opens them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: jobs that start at certain times."""
+"""The page of schedules: the list, and a form that adds or replaces one."""
 
 from __future__ import annotations
 
