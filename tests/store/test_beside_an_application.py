@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from typing import Any
 
@@ -270,7 +271,13 @@ def _enqueue_into(url: str, schema: str) -> None:
             holdfast.enqueue(other, "events", [{"n": 1}, {"n": 2}], schema=schema)
 
 
-@pytest.mark.parametrize("schema", ["public", "pg_own", "Upper", "a;b", "", "x" * 31, "1st"])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "public", "pg_own", "Upper", "a;b", "", "x" * 31, "1st", "user", "order",
+        "information_schema", "sqlite_own",
+    ],
+)  # fmt: skip
 def test_schema_that_cannot_be_is_refused(sqlite_url: str, schema: str) -> None:
     with (
         closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection,
@@ -293,3 +300,74 @@ def test_schema_that_is_there_needs_no_right_to_create_one(empty_postgres_url: s
         assert status(keepers).up_to_date
     finally:
         run(url, "drop owned by keeper", "drop role keeper")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ((), "may not create the schema holdfast"),
+        (("create schema holdfast",), "may not create tables in the schema holdfast"),
+        (
+            ("create schema holdfast", "grant usage on schema holdfast to visitor"),
+            "may not create tables in the schema holdfast",
+        ),
+    ],
+)
+def test_role_without_rights_is_told_what_to_ask_for(
+    empty_postgres_url: str, given: tuple[str, ...], reason: str
+) -> None:
+    url = empty_postgres_url
+    run(url, "create role visitor login", *given)
+    try:
+        with pytest.raises(UserError, match=reason):
+            upgrade(url.replace(f"{SUPERUSER}@", "visitor@"))
+    finally:
+        run(url, "drop owned by visitor", "drop role visitor")
+
+
+def test_function_of_somebody_else_never_stands_in_for_the_lock(empty_postgres_url: str) -> None:
+    """Its argument fits better than that of PostgreSQL's own, and `public` is in the path."""
+    run(
+        empty_postgres_url,
+        "create function public.pg_advisory_xact_lock(integer) returns void language plpgsql"
+        " as $$ begin raise exception 'called as %', current_user; end $$",
+    )
+    upgrade(empty_postgres_url)
+    assert status(empty_postgres_url).up_to_date
+
+
+def test_migrations_at_once_pass_whatever_isolation_the_database_has(
+    empty_postgres_url: str,
+) -> None:
+    database = empty_postgres_url.rsplit("/", 1)[1]
+    run(
+        empty_postgres_url,
+        f"alter database {database} set default_transaction_isolation = 'serializable'",
+    )
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(upgrade, [empty_postgres_url] * 3))
+    assert status(empty_postgres_url).up_to_date
+
+
+def test_numbers_of_records_with_keys_are_our_own(empty_postgres_url: str) -> None:
+    upgrade(empty_postgres_url)
+    run(
+        empty_postgres_url,
+        "create function public.nextval(text) returns bigint"
+        " language sql as 'select 424242::bigint'",
+        "create function public.generate_series(integer, bigint) returns setof bigint"
+        " language sql as 'select 1::bigint where false'",
+    )
+    asyncio.run(_open_standing(empty_postgres_url))
+    with psycopg.connect(empty_postgres_url) as connection:
+        holdfast.enqueue(connection, "events", [{"n": 1}, {"n": 2}], key="n")
+    rows = run(empty_postgres_url, "select seq from holdfast.items order by seq")
+    assert [row[0] for row in rows] == [1, 2]
+
+
+async def _open_standing(url: str) -> None:
+    store = await open_store(url)
+    try:
+        await store.jobs.create(STANDING, "tester")
+    finally:
+        await store.close()

@@ -16,8 +16,22 @@ from dataclasses import dataclass
 from holdfast_client.errors import UserError
 
 DEFAULT_SCHEMA = "holdfast"
-ACCEPTED_SCHEMA = "up to 30 lower-case letters, digits and `_`; not `public`"
-_SCHEMA = re.compile(r"(?!pg_|public$)[a-z][a-z0-9_]{0,29}")
+ACCEPTED_SCHEMA = "up to 30 lower-case letters, digits and `_`; not `public`, nor a word of SQL"
+_SCHEMA = re.compile(r"(?!pg_|sqlite|public$)[a-z][a-z0-9_]{0,29}")
+#: Words that PostgreSQL takes for something else, and the schema of its own tables.
+_RESERVED = frozenset(
+    """
+    all analyse analyze and any array as asc asymmetric authorization binary both case cast
+    check collate collation column concurrently constraint create cross current_catalog
+    current_date current_role current_schema current_time current_timestamp current_user
+    default deferrable desc distinct do else end except false fetch for foreign freeze from
+    full grant group having ilike in information_schema initially inner intersect into is
+    isnull join lateral leading left like limit localtime localtimestamp natural not notnull
+    null offset on only or order outer overlaps placing primary references returning right
+    select session_user similar some symmetric system_user table tablesample then to trailing
+    true union unique user using variadic verbose when where window with
+    """.split()  # noqa: SIM905
+)
 #: Where a statement reads or writes a table.
 _TABLE = re.compile(
     r"\b((?:from|join|into|update|using|analyze|truncate|FROM|JOIN|INTO|UPDATE|USING)\s+)"
@@ -120,6 +134,6 @@ def require_schema(name: str) -> str:
 
 
 def read_schema(text: str) -> str:
-    if not _SCHEMA.fullmatch(text):
+    if not _SCHEMA.fullmatch(text) or text in _RESERVED:
         raise ValueError(ACCEPTED_SCHEMA)
     return text

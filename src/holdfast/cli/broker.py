@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from holdfast.cli.opening import run_async, settings_from_environment
+from holdfast.cli.opening import require_broker, run_async, settings_from_environment
 from holdfast.cli.output import errors
-from holdfast.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
@@ -28,14 +27,11 @@ def reset(
     ),
 ) -> None:
     """Delete a queue whose arguments differ from those Holdfast needs, and create it again."""
+    settings = settings_from_environment()
+    require_broker(settings)
     # Only here: commands that need no broker should not import it.
     from holdfast.messaging.queue_checks import reset_queue
 
-    settings = settings_from_environment()
-    if settings.broker_url is None:
-        raise UserError(
-            "no broker is configured",
-            "Set HOLDFAST_BROKER_URL, e.g. amqp://USER:PASSWORD@HOST/VHOST.",
-        )
+    assert settings.broker_url is not None
     dropped = run_async(reset_queue(settings.broker_url, settings.queue_prefix, queue, force))
     errors.print(f"Created queue {queue} again; {dropped:,} messages were dropped.", markup=False)

@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from holdfast.cli.composition import open_bucket
+from holdfast.cli.opening import require_broker
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
@@ -16,7 +17,7 @@ from holdfast.consumers import (
     ConsumerTools,
     QueueConsumer,
 )
-from holdfast.errors import BrokerGone, UserError
+from holdfast.errors import BrokerGone
 from holdfast.extension import installed
 from holdfast.kernel import Store
 from holdfast.kernel.arrivals.adding import Adding
@@ -48,12 +49,8 @@ _NUDGES = 100
 @asynccontextmanager
 async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
     """Opens the broker; waits until it can be reached."""
-    if settings.broker_url is None:
-        raise UserError(
-            "no broker is configured",
-            "Set HOLDFAST_BROKER_URL, e.g. amqp://user:password@host:5672/, or do without: "
-            "workers then poll the database.",
-        )
+    require_broker(settings)
+    assert settings.broker_url is not None
     broker = await open_broker(settings.broker_url, settings.queue_prefix, log)
     try:
         yield broker

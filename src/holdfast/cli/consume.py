@@ -11,7 +11,13 @@ import typer
 
 from holdfast.cli.arguments import HEALTH_PORT, PIPELINES
 from holdfast.cli.composition import broker_awaited, metrics_of, serving_health, store_checks
-from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
+from holdfast.cli.opening import (
+    opened_store,
+    require_broker,
+    run_async,
+    settings_from_environment,
+    wait_for_schema,
+)
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import run_until_signalled
 from holdfast.configuration import Settings
@@ -40,6 +46,7 @@ def consume(pipelines: list[str] = PIPELINES, health_port: int | None = HEALTH_P
                 "See `consumers` of an extension.",
             )
     port = settings.health.port if health_port is None else health_port
+    require_broker(settings)
     wait_for_schema(settings, port)
     run_async(_consume(settings, loaded, port))
 

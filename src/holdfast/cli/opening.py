@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from importlib.util import find_spec
 from time import sleep
 from typing import Any, TypeVar
 
@@ -52,11 +53,20 @@ def require_extras(settings: Settings) -> None:
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine, on uvloop where it is installed (the extra `fast`)."""
-    try:
-        import uvloop
-    except ModuleNotFoundError:
+    if find_spec("uvloop") is None:
         return asyncio.run(main)
+    import uvloop
+
     return uvloop.run(main)
+
+
+def require_broker(settings: Settings) -> None:
+    if settings.broker_url is None:
+        raise UserError(
+            "no broker is configured",
+            "Set HOLDFAST_BROKER_URL, e.g. amqp://user:password@host:5672/, or do without: "
+            "workers then poll the database.",
+        )
 
 
 def ensure_schema(settings: Settings) -> None:

@@ -10,7 +10,13 @@ import typer
 
 from holdfast.cli.arguments import HEALTH_PORT
 from holdfast.cli.composition import broker_awaited, serving_health, store_checks
-from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
+from holdfast.cli.opening import (
+    opened_store,
+    require_broker,
+    run_async,
+    settings_from_environment,
+    wait_for_schema,
+)
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
@@ -39,6 +45,7 @@ def relay(
     # When supervised, it shares its environment with the server, but cannot share its port.
     default = None if supervised else settings.health.port
     port = default if health_port is None else health_port
+    require_broker(settings)
     wait_for_schema(settings, port)
     run_async(_relay(settings, port, supervised))
 

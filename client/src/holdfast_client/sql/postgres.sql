@@ -25,7 +25,10 @@ with moved as (
 select first_seq, cast(null as bigint[]) as seqs
 from   moved
 union all
-select null, (select array_agg(nextval('standing_seqs')) from generate_series(1, :count))
+select null, (
+           select array_agg(nextval(cast('standing_seqs' as regclass)))
+           from   generate_series(cast(1 as bigint), cast(:count as bigint))
+       )
 from   jobs
 where  id = :job_id and standing = 1;
 

@@ -8,7 +8,7 @@ from holdfast.errors import UserError
 from holdfast.kernel.jobs.control import Control
 
 #: Also shown in the OpenAPI document. A source may have any name: "s3/incoming" too.
-SCOPE_PATTERN = r"^(all|pipeline:[^\x00]+|source:[^\x00]+)$"
+SCOPE_PATTERN = r"^(all|pipeline:[^\x00-\x1f\x7f]+|source:[^\x00-\x1f\x7f]+)$"
 LONGEST_SCOPE = 300
 _SCOPE = re.compile(SCOPE_PATTERN.removesuffix("$") + r"\Z")
 

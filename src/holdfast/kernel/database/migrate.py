@@ -32,8 +32,13 @@ _CREATE_VERSIONS = (
     f"create table if not exists {VERSIONS} (branch text primary key, version integer not null)"
 )
 #: Held by the one process that migrates; the next waits for it and then finds the work done.
-_POSTGRES_LOCK = "select pg_advisory_xact_lock(4601301)"
+#: Before anything else: a function of somebody else must not stand in for one of PostgreSQL's.
+_SAFE_PATH = "set local search_path = pg_catalog, pg_temp"
+_POSTGRES_LOCK = "select pg_catalog.pg_advisory_xact_lock(4601301::bigint)"
 _HAS_SCHEMA = "select 1 from pg_namespace where nspname = $1"
+_MAY_CREATE = """
+select has_schema_privilege($1::text, 'usage') and has_schema_privilege($1::text, 'create')
+"""
 #: Parts of a URL that name files.
 _FILES = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
@@ -312,7 +317,9 @@ async def _in_postgres(url: str, names: Names, steps: _Steps) -> None:
     with mapped_errors():
         connection = await _connect(url)
         try:
-            async with connection.transaction():
+            # Whatever the database's default: what another has just migrated must be seen.
+            async with connection.transaction(isolation="read_committed"):
+                await connection.execute(_SAFE_PATH)
                 await connection.execute(_POSTGRES_LOCK)
                 await _enter_schema(connection, names.schema)
                 await steps(_Postgres(connection))
@@ -323,8 +330,23 @@ async def _in_postgres(url: str, names: Names, steps: _Steps) -> None:
 async def _enter_schema(connection: Any, schema: str) -> None:
     """Applies to this transaction only. A schema that is there needs no right to create one."""
     if not await connection.fetchval(_HAS_SCHEMA, schema):
-        await connection.execute(f"create schema {schema}")
+        await _create_schema(connection, schema)
+    if not await connection.fetchval(_MAY_CREATE, schema):
+        raise UserError(
+            f"the role may not create tables in the schema {schema}",
+            f"As its owner: grant usage, create on schema {schema} to ROLE.",
+        )
     await connection.execute(f"set local search_path = {schema}, pg_temp")
+
+
+async def _create_schema(connection: Any, schema: str) -> None:
+    try:
+        await connection.execute(f"create schema {schema}")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise UserError(
+            f"the role may not create the schema {schema}",
+            f"As the owner of the database: create schema {schema} authorization ROLE.",
+        ) from error
 
 
 class _Sqlite:
