@@ -14,7 +14,8 @@ from tests.store.checks import fetch
 KILLED = -9
 TAKING = (
     "posts_take_event", "posts_add_batch", "add_job", "set_job_state", "add_audit", "tell_workers",
-    "take_sequence", "add_enqueued_items", "add_enqueued_range", "count", "commit", "committed",
+    "take_sequence", "add_enqueued_items", "add_enqueued_range", "count_added", "commit",
+    "committed",
 )  # fmt: skip
 SETTLING = (
     "settle_rest", "copy outcomes", "posts_insert", "posts_replace", "posts_change_days",
