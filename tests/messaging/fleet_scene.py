@@ -135,11 +135,16 @@ class Fleet(Scene):
         wait_until(all_are_taken, f"{queue} takes what is sent")
 
     def depth(self, queue: str) -> int:
+        """How many messages wait; -1 while there is no such queue."""
+
         async def ask(channel: aio_pika.abc.AbstractChannel) -> int:
             found = await channel.declare_queue(f"{self._prefix}.{queue}", passive=True)
             return int(found.declaration_result.message_count or 0)
 
-        return int(self._with_channel(ask))
+        try:
+            return int(self._with_channel(ask))
+        except ChannelNotFoundEntity:
+            return -1
 
     def nudges(self, queue: str) -> tuple[int, int]:
         """How many wait in a queue, and how many are held by workers."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+import aio_pika
 import pytest
-from aio_pika import ExchangeType
+from aio_pika import Exchange, ExchangeType, Queue
 from aio_pika.abc import AbstractChannel
 
 from holdfast.errors import BrokerGone, UserError
@@ -174,3 +175,22 @@ async def test_depth_of_a_queue_that_is_gone_is_nothing(
     await admin.queue_delete(f"{queue_prefix}.orders")
     assert await broker.depth("orders") == 0
     assert await broker.depth("work.prices") == 0
+
+
+async def test_exchange_that_is_deleted_while_queues_are_declared_is_declared_again(
+    broker_url: str, open_test_broker: OpenBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By somebody who cleans up: a worker that starts at that moment must not end."""
+    bind, deleted = Queue.bind, []
+
+    async def bind_too_late(queue: Queue, exchange: Exchange, **more: str) -> object:
+        if not deleted:
+            deleted.append(exchange.name)
+            async with await aio_pika.connect(broker_url) as connection:
+                await (await connection.channel()).exchange_delete(exchange.name)
+        return await bind(queue, exchange, **more)
+
+    monkeypatch.setattr(Queue, "bind", bind_too_late)
+    broker = await open_test_broker(broker_url)
+    assert deleted and await broker.depth("orders") == 0
+    assert await broker.publish([outgoing("orders")]) == [None]

@@ -9,9 +9,9 @@ from typing import Any
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel, AbstractQueue
 from aio_pika.exceptions import ChannelClosed, ChannelPreconditionFailed
-from aiormq.exceptions import ChannelAccessRefused
+from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity
 
-from holdfast.errors import UserError
+from holdfast.errors import BrokerGone, UserError
 
 #: Where other programs send `job.start` and `items.add`.
 ORDERS_QUEUE = "orders"
@@ -88,6 +88,9 @@ class Topology:
             )
             await queue.bind(exchange, routing_key=word)
             return queue
+        except ChannelNotFoundEntity as error:
+            # Somebody deleted between two of these steps what the first has created: once more.
+            raise BrokerGone(" ".join(map(str, error.args))) from error
         except ChannelClosed as error:
             raise self._explained(error) from error
 
