@@ -95,7 +95,8 @@ def test_kill_switch_stops_each_scope_until_it_is_off(desk: Desk) -> None:
 @pytest.mark.parametrize("option", ["--pipeline", "--source"])
 def test_kill_switch_without_a_name_stops_nothing(desk: Desk, option: str) -> None:
     """As with a variable of the shell that is not set."""
-    assert "is not a scope" in desk.fail("kill-switch", "on", option, "")
+    for name in ("", "a\nb", "\x1b[31mred"):
+        assert "is not a scope" in desk.fail("kill-switch", "on", option, name)
     assert desk.json("kill-switch", "list") == []
 
 

@@ -68,6 +68,18 @@ def test_setting_that_needs_a_missing_part_says_what_to_install(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("command", [["relay"], ["broker", "reset", "orders"]])
+def test_command_of_a_missing_part_needs_no_library_to_say_so(
+    core: Environment, command: list[str]
+) -> None:
+    environment = core.variables()
+    result = subprocess.run(
+        [core.program, *command], cwd=core.work, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode != 0 and "no broker is configured" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 @pytest.mark.parametrize("project", PIPELINES, ids=lambda project: project.name)
 def test_pipeline_brings_what_it_imports(project: Path, tmp_path: Path) -> None:
     environment = Environment(tmp_path, [*CORE, project], extras=["photos"])

@@ -28,10 +28,9 @@ def reset(
 ) -> None:
     """Delete a queue whose arguments differ from those Holdfast needs, and create it again."""
     settings = settings_from_environment()
-    require_broker(settings)
+    url = require_broker(settings)
     # Only here: commands that need no broker should not import it.
     from holdfast.messaging.queue_checks import reset_queue
 
-    assert settings.broker_url is not None
-    dropped = run_async(reset_queue(settings.broker_url, settings.queue_prefix, queue, force))
+    dropped = run_async(reset_queue(url, settings.queue_prefix, queue, force))
     errors.print(f"Created queue {queue} again; {dropped:,} messages were dropped.", markup=False)

@@ -49,9 +49,7 @@ _NUDGES = 100
 @asynccontextmanager
 async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
     """Opens the broker; waits until it can be reached."""
-    require_broker(settings)
-    assert settings.broker_url is not None
-    broker = await open_broker(settings.broker_url, settings.queue_prefix, log)
+    broker = await open_broker(require_broker(settings), settings.queue_prefix, log)
     try:
         yield broker
     finally:

@@ -60,13 +60,15 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(main)
 
 
-def require_broker(settings: Settings) -> None:
+def require_broker(settings: Settings) -> str:
+    """Returns the broker's URL; raises an error that says how to set one."""
     if settings.broker_url is None:
         raise UserError(
             "no broker is configured",
             "Set HOLDFAST_BROKER_URL, e.g. amqp://user:password@host:5672/, or do without: "
             "workers then poll the database.",
         )
+    return settings.broker_url
 
 
 def ensure_schema(settings: Settings) -> None:

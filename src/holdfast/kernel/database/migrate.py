@@ -31,9 +31,9 @@ _READ_VERSIONS = f"select branch, version from {VERSIONS}"
 _CREATE_VERSIONS = (
     f"create table if not exists {VERSIONS} (branch text primary key, version integer not null)"
 )
-#: Held by the one process that migrates; the next waits for it and then finds the work done.
-#: Before anything else: a function of somebody else must not stand in for one of PostgreSQL's.
+#: Comes first: a function of somebody else must not stand in for one of PostgreSQL's.
 _SAFE_PATH = "set local search_path = pg_catalog, pg_temp"
+#: Held by the one process that migrates; the next waits for it and then finds the work done.
 _POSTGRES_LOCK = "select pg_catalog.pg_advisory_xact_lock(4601301::bigint)"
 _HAS_SCHEMA = "select 1 from pg_namespace where nspname = $1"
 _MAY_CREATE = """
