@@ -33,3 +33,8 @@ async def test_transaction_that_is_idle_is_ended_and_frees_what_it_locked(
     with pytest.raises(DatabaseGone):
         await store.database.write("test", stand_still)
     assert tuple((await fetch(store, f"select name from jobs where id = {job_id}"))[0]) == ("free",)
+
+
+async def test_host_that_acknowledges_nothing_is_given_up(store: Store) -> None:
+    """Keepalives do not see it: they are sent only when nothing waits to be acknowledged."""
+    assert tuple((await fetch(store, "show tcp_user_timeout"))[0]) == ("25000",)

@@ -43,6 +43,9 @@ _SESSION = {
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
+    # Those are sent only when nothing waits to be acknowledged. Without this limit an answer that
+    # never arrives is sent again for a quarter of an hour, and the locks are kept as long.
+    "tcp_user_timeout": "25s",
 }
 #: The same from our side: a process that is cut off knows it after 20 seconds, instead of waiting
 #: for an answer until the command's timeout. Systems without such an option wait.
