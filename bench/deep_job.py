@@ -10,10 +10,10 @@ import psycopg
 from bench.api_runs import OWNER, settings
 from bench.holdfast_runs import NOOP, Postgres
 from bench.measure import RunFailed, python, run_to_end
-from holdfast.features.items.api import items_shown
 from holdfast.features.items.item_lists import PendingScope
 from holdfast.features.items.items import ItemFilter, Position
-from holdfast.features.rulings.api_pending import pending_shown
+from holdfast.features.items.params import items_shown
+from holdfast.features.items.pending_shapes import pending_shown
 from holdfast.model import ItemStatus
 from holdfast.server.cursors import Cursors
 from tests.names import whole_names

@@ -11,11 +11,11 @@ from typing import Any, cast
 from holdfast.errors import PipelineError
 from holdfast.features.accounts.accounts import SessionOptions
 from holdfast.features.accounts.quotas import Amounts
+from holdfast.features.deletion.retention_rows import Policies
 from holdfast.files.options import FileOptions, S3Connection
 from holdfast.http import HttpOptions
 from holdfast.kernel.database.names import DEFAULT_SCHEMA
 from holdfast.kernel.jobs.admission import JobRules
-from holdfast.kernel.jobs.retention_rows import Policies
 from holdfast.kernel.pace.concurrency import ConcurrencyBounds
 from holdfast.kernel.pace.controllers import ClaimBounds, IngestBounds
 from holdfast.kernel.pace.retry import RetryPolicy

@@ -18,8 +18,8 @@ from schemathesis import GenerationMode, checks
 from holdfast.extension import installed
 from holdfast.features.accounts.quotas import Amounts
 from holdfast.kernel.database.migrate import upgrade
-from holdfast.server.api_app import ROUTERS
-from holdfast.server.site import VIEWS
+from holdfast.server.api_app import api_routers
+from holdfast.server.site import page_routers
 from tests.api.server import ApiServer, finished, upload
 from tests.api.wild_requests import MARKERS, OWNERS, Findings, WildRequests
 
@@ -107,7 +107,7 @@ async def fuzzed(database_url: str, folder: Path, seed: int, number: int) -> Fin
             clients[name] = await server.person(name, role)
         for name in OWNERS:
             await _fill(server, clients[name], MARKERS[name])
-        routers = [module.router for module in (*ROUTERS, *VIEWS)]
+        routers = [*api_routers(), *page_routers()]
         for pack in packs:
             routers += [router for router in (pack.router, pack.api) if router is not None]
         routes = [

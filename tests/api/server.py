@@ -247,7 +247,7 @@ class ApiServer:
 
     async def work(self, job_id: int) -> None:
         """A worker's run until nothing of the job is left to do."""
-        await self.parts.new_worker(job_id).run()
+        await self.parts.kickoffs.new_worker(job_id).run()
 
 
 async def upload(

@@ -10,7 +10,9 @@ from typing import Any
 import httpx2
 import structlog
 
-from holdfast.kernel.jobs.deleter import Deleter
+from holdfast.features.deletion.deleter import Deleter
+from holdfast.features.deletion.job_rows import JobRows
+from holdfast.features.deletion.retention_rows import RetentionRows
 from tests.api.server import ApiServer, ended, finished, upload
 from tests.pictures import png
 from tests.sources.test_image_archives import packed
@@ -53,7 +55,7 @@ async def test_job_is_deleted_by_its_owner_with_its_exports(server: ApiServer) -
 async def test_no_export_is_made_of_a_job_that_goes(server: ApiServer) -> None:
     ada = await server.person("ada")
     gone = await finished(server, ada, "oak")
-    await server.parts.store.deletion.mark(gone["id"], "ada")
+    await JobRows(server.parts.store.database).mark(gone["id"], "ada")
     path = f"/api/jobs/{gone['id']}/export?format=csv"
     assert (await ada.post(path)).status_code == 404
     assert await fetch(server.parts.store, "select 1 from exports") == []
@@ -154,10 +156,10 @@ async def test_retention_spares_a_file_of_which_a_job_was_made_since(server: Api
     ada, store = await server.person("ada"), server.parts.store
     file = {"file": ("a.csv", b"title\noak\n")}
     file_id = (await ada.post("/api/files", files=file)).json()["id"]
-    old = await store.retention.old_files(0.0, 10)
+    old = await RetentionRows(store.database).old_files(0.0, 10)
     assert [each["id"] for each in old] == [file_id]
     made = await ada.post("/api/jobs", json={"pipeline": "lengths", "fileId": file_id})
-    assert not await store.retention.mark_old_file(old[0])
+    assert not await RetentionRows(store.database).mark_old_file(old[0])
     await ended(server, ada, made.json()["id"])
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.items.grid import Chosen, write_export
 from holdfast.features.items.items import ItemFilter
 from holdfast.kernel import NewJob, NewStream, Store

@@ -234,3 +234,21 @@ async def test_odd_stored_values_break_no_page(server: ApiServer) -> None:
         reply = await root.post(f"/api/jobs/{job_id}/{action}", json={})
         assert reply.status_code < 500, (action, reply.text)
     assert (await root.delete(f"/api/jobs/{job_id}")).status_code == 409
+
+
+async def test_schedule_may_have_any_printable_name(server: ApiServer) -> None:
+    admin = await server.person("root", "admin")
+    for path in ("north/east", "north%2Feast", "a%20b"):
+        body = {"pipeline": "shelves", "cron": "0 6 * * *"}
+        assert (await admin.put(f"/api/schedules/{path}", json=body)).status_code == 204, path
+    schedules = (await admin.get("/api/schedules")).json()["schedules"]
+    assert [each["name"] for each in schedules] == ["a b", "north/east"]
+    assert (await admin.delete("/api/schedules/north/east")).status_code == 204
+
+
+@pytest.mark.parametrize("end", ["%0A", "%0D", "%7F"])
+async def test_path_with_a_control_character_is_no_other_path(server: ApiServer, end: str) -> None:
+    admin = await server.person("root", "admin")
+    reply = await admin.put(f"/api/kill-switches/all{end}", json={})
+    assert (reply.status_code, reply.json()["title"]) == (400, "Bad Request")
+    assert (await admin.get("/api/kill-switches")).json()["killSwitches"] == []

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 import structlog
 
-from holdfast.kernel.jobs.retention import Retention
-from holdfast.kernel.jobs.retention_rows import Policies
+from holdfast.features.deletion.retention import Retention
+from holdfast.features.deletion.retention_rows import Policies
 from tests.api.server import ApiServer, ended, upload
 from tests.pictures import gif, png, webp
 from tests.sources.test_image_archives import packed

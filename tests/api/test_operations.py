@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx2
 
-from holdfast.features import open_console
 from holdfast.features.bulk.operation_runner import OperationRunner
 from holdfast.features.bulk.operations import Chunk, NewOperation
+from holdfast.features.console import open_console
 from holdfast.kernel.database.chunks import FinishedItems
 from holdfast.kernel.pace.retry import RetryPolicy
 from holdfast.model import ItemStatus

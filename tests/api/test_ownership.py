@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from holdfast.features import open_console
 from holdfast.features.bulk.operations import NewOperation
+from holdfast.features.console import open_console
 from holdfast.features.exports.exports import NewExport
 from holdfast.features.ingestion.adapters import AdapterKind, NewAdapter
-from holdfast.server.api_app import ROUTERS
+from holdfast.server.api_app import api_routers
 from tests.api.server import ApiServer, finished
 from tests.pictures import png
 from tests.store.checks import execute
@@ -92,8 +92,8 @@ BODIES: dict[str, Any] = {
 
 
 def routes() -> Iterator[str]:
-    for each in ROUTERS:
-        for route in each.router.routes:
+    for each in api_routers():
+        for route in each.routes:
             assert isinstance(route, APIRoute)
             for method in route.methods:
                 yield f"{method} {route.path_format}"

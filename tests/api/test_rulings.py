@@ -11,10 +11,10 @@ import pytest
 
 from holdfast import Pipeline, Ruled, Tx
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.items.items import ItemFilter
-from holdfast.features.rulings.api import decide
-from holdfast.features.rulings.rules import NewRuling
+from holdfast.features.rulings.rules import NewRuling, decide
+from holdfast.features.rulings.shapes import ruling_state
 from holdfast.kernel import Store
 from holdfast.model import ItemStatus, Json
 from holdfast.options import Option
@@ -209,7 +209,8 @@ async def test_job_that_is_older_than_an_option_is_judged_with_its_default(
     job = await finished(server, await server.person("ada"), "oak")
     stored = await server.parts.store.reads.job(job["id"])
     parts = replace(server.parts, pipelines={stored.pipeline: Newer()})
-    state = await decide(parts, stored, 1, choose("Q1", 0))
+    await decide(parts.console, parts.pipelines, stored, 1, choose("Q1", 0))
+    state = await ruling_state(stored, 1, parts)
     assert state.ruling is not None and state.ruling.changes == {"length": 7}
 
 

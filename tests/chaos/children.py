@@ -20,7 +20,7 @@ from typing import Any
 from holdfast.cli.command_list import COMMANDS
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_COMMANDS = sorted({f"holdfast.{listed.module}" for listed in COMMANDS.values()})
+_COMMANDS = sorted({command.module for command in COMMANDS.values()})
 _CONTEXT.set_forkserver_preload(
     ["holdfast.cli.main", *_COMMANDS, "tests.chaos.children", "tests.chaos.doomed"]
 )

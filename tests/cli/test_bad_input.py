@@ -242,3 +242,7 @@ def test_record_that_is_too_large_is_an_error_item(echo: Desk) -> None:
     done = echo.holdfast("run", "echo.py", "in.csv", env={"HOLDFAST_MAX_INPUT_BYTES": "1000"})
     assert done.returncode == 3
     assert echo.statuses() == ["ERROR", "DONE"]
+
+
+def test_argument_that_is_not_utf_8_is_refused(desk: Desk) -> None:
+    assert "is not UTF-8 text" in desk.fail("kill-switch", "on", "--source", "a\udcff")

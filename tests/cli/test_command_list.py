@@ -19,7 +19,7 @@ MOST_CHARACTERS = 80 - len("  kill-switch  ")
 def test_module_has_exactly_the_commands_listed_for_it(module: str) -> None:
     app = typer.Typer()
     app.callback()(lambda: None)
-    import_module(f"holdfast.{module}").register(app)
+    import_module(module).register(app)
     registered = list(typer.main.get_group(app).commands)
     assert registered == [name for name, listed in COMMANDS.items() if listed.module == module]
 

@@ -86,19 +86,38 @@ def test_migrate_goes_up_down_and_up_again(empty_desk: Desk) -> None:
     heads = {branch["name"]: branch["newest"] for branch in empty["branches"]}
     assert not empty["up_to_date"] and "core" in heads
     assert {branch["current"] for branch in empty["branches"]} == {None}
-    assert _schema(empty_desk, "up") == heads
+    unused = dict.fromkeys(heads)
+    assert _schema(empty_desk, "up") == {**unused, "core": heads["core"]}
+    assert _schema(empty_desk, "up", "posts") == {**unused, **_only(heads, "core", "posts")}
     assert "is not a direction" in empty_desk.fail("migrate", "sideways")
     assert "Use one of: core" in empty_desk.fail("migrate", "down", "--yes")
     assert "'nothing' is not installed" in empty_desk.fail("migrate", "up", "nothing")
     declined = empty_desk.holdfast("migrate", "down", "core")
     assert declined.returncode == 1 and "Traceback" not in declined.stderr
-    assert _schema(empty_desk, "status") == heads
-    assert "up to date" in empty_desk.succeed("migrate", "status")
+    assert _schema(empty_desk, "status") == {**unused, **_only(heads, "core", "posts")}
+    assert "not used here" in empty_desk.succeed("migrate", "status")
+
+
+def _only(heads: dict[str, int], *names: str) -> dict[str, int | None]:
+    return {name: heads[name] for name in names}
+
+
+def test_database_has_the_tables_of_the_pipelines_that_are_used_with_it(empty_desk: Desk) -> None:
+    empty_desk.succeed("migrate", "up")
+    assert "posts was not used with this database yet" in empty_desk.fail("posts", "status")
+    empty_desk.write("list.csv", "name\nchair\n")
+    empty_desk.succeed("run", "catalog", "list.csv", "--no-work")
+    found = _schema(empty_desk, "status")
+    assert {name for name, version in found.items() if version} == {"core", "catalog"}
+    assert empty_desk.json("migrate", "status")["up_to_date"]
+    empty_desk.succeed("migrate", "down", "catalog", "base", "--yes")
+    empty_desk.succeed("doctor")
 
 
 @pytest.mark.exhaustive  # tests/extension/test_contract.py takes the tables of each down and up
 def test_each_extension_is_migrated_alone(empty_desk: Desk) -> None:
-    heads = _schema(empty_desk, "up")
+    for name in _schema(empty_desk, "up"):
+        heads = _schema(empty_desk, "up", name)
     for name in [name for name in heads if name != "core"]:
         down = _schema(empty_desk, "down", name, "--yes")
         assert {**down, name: None} == {**heads, name: None} and down[name] != heads[name]

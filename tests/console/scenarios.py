@@ -7,9 +7,9 @@ from typing import Any
 
 from holdfast.clock import FixedClock
 from holdfast.errors import LeaseLost, NotThere, UnfitState
-from holdfast.features import open_console
 from holdfast.features.accounts.second_factors import SecondFactors
 from holdfast.features.bulk.operations import Chunk, Hold, NewOperation
+from holdfast.features.console import open_console
 from holdfast.features.exports.exports import NewExport, Written
 from holdfast.features.library.files import NewFile
 from holdfast.features.rulings.rules import NewRuling

@@ -8,7 +8,7 @@ from contextlib import closing
 import psycopg
 
 import holdfast
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import NewJob, Store
 from tests.store.checks import work_off
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import Settlement, Store
 from holdfast.model import ItemStatus
 from tests.store.checks import claim, filled_job, outcome_of

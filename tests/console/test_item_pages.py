@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.items.items import ItemFilter, ItemView, Position
 from holdfast.kernel import Store
 from holdfast.model import ItemStatus

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from holdfast.features.manifest import FEATURES, manifests
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
 
 
@@ -43,16 +49,19 @@ def test_every_file_that_the_page_names_exists() -> None:
 
 
 #: What is made for the web or the command line may know it; so may what these share in a feature.
-OF_THE_DOORS = re.compile(r"(api|pages|commands|compose)(_\w+)?|__init__|console")
+OF_THE_DOORS = re.compile(
+    r"(api|pages|commands|compose)(_\w+)?|chores|(\w+_)?shapes|__init__|console"
+)
 SHARED_BY_PAGES = {
-    "items.filtering", "jobs.charts", "jobs.column_guess", "jobs.reasons", "library.file_inputs",
+    "bulk.for_extensions", "items.filtering", "items.params", "jobs.charts", "jobs.column_guess",
+    "jobs.file_inputs", "jobs.reasons", "jobs.scoped_job", "library.uploads",
+    "switches.flag_needed",
 }  # fmt: skip
 
 
 def test_every_rule_of_a_feature_is_kept_from_the_web_and_the_command_line() -> None:
     """A contract of import-linter lists the modules; a new one must not be forgotten."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    contract = contracts["contracts"][-1]
+    contract = CONTRACTS[-1]
     assert contract["forbidden_modules"][:2] == ["holdfast.server", "holdfast.cli"]
     listed = {name.removeprefix("holdfast.features.") for name in contract["source_modules"]}
     features = SOURCE / "features"
@@ -62,3 +71,52 @@ def test_every_rule_of_a_feature_is_kept_from_the_web_and_the_command_line() -> 
         if not OF_THE_DOORS.fullmatch(path.stem) and path.parent != features
     }
     assert rules - SHARED_BY_PAGES == listed
+
+
+def test_a_feature_imports_only_those_before_it_in_the_list() -> None:
+    """import-linter would also count what they reach through the parts of the server. The console
+    opens what every feature reads: rules are given it, and commands open it."""
+    features = SOURCE / "features"
+    assert {path.parent.name for path in features.glob("*/__init__.py")} == set(FEATURES)
+    order = {name: number for number, name in enumerate(FEATURES)}
+    upward = {
+        f"{path.relative_to(features)}: {name}"
+        for path in features.glob("*/**/*.py")
+        for name in imported_by(path)
+        if name.startswith("holdfast.features.")
+        if order.get(name.split(".")[2], -1) > order[path.relative_to(features).parts[0]]
+    }
+    assert upward == set()
+
+
+def test_nothing_but_the_manifests_knows_a_module_of_routes() -> None:
+    """So no page calls a route: both call the rules, and show the same shapes."""
+    routes = {f"{folder}.{name}" for folder, made in manifests() for name in made.routes}
+    known = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for home in ("src", "pipelines")
+        for path in (ROOT / home).rglob("*.py")
+        for name in imported_by(path) & routes
+    }
+    assert known == set()
+
+
+def imported_by(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    return found
+
+
+def test_every_module_with_routes_pages_or_commands_is_in_its_manifest() -> None:
+    named = {
+        f"{folder}.{module}"
+        for folder, made in manifests()
+        for module in (
+            *made.routes, *made.pages, *(command.module for command in made.commands.values()),
+        )
+    }  # fmt: skip
+    files = (SOURCE / "features").glob("*/*.py")
+    doors = {path for path in files if re.fullmatch(r"(api|pages|commands)(_\w+)?", path.stem)}
+    assert {f"holdfast.features.{path.parent.name}.{path.stem}" for path in doors} == named

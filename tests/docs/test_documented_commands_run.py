@@ -26,7 +26,7 @@ from pillow_heif import register_heif_opener
 from holdfast.cli.command_list import COMMANDS
 from holdfast.cli.lazy_commands import load_own
 from holdfast.extension import installed
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.exports.exports import NewExport
 from holdfast.kernel import Store, open_store
 from tests.chaos.children import Children

@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 
 from holdfast.cli.api_parts import opened_parts
-from holdfast.cli.composition import retention_of, upkeep_limits
+from holdfast.cli.composition import upkeep_limits
 from holdfast.configuration import Settings, load_settings
 from holdfast.errors import HoldfastError, InputError, UserError
 from holdfast.features.accounts.accounts import Role
 from holdfast.features.accounts.person import Person
+from holdfast.features.schedules.chores import DueSchedules
+from holdfast.features.schedules.table import Schedules
 from holdfast.kernel import IngestPage, NewJob, NewStream
 from holdfast.kernel.jobs.control import Control, JobFile, JobRequest
 from holdfast.kernel.jobs.planning import planner_at_end
 from holdfast.kernel.worker.upkeep.parts import UpkeepParts
-from holdfast.kernel.worker.upkeep.schedules import DueSchedules
 from holdfast.kernel.worker.upkeep.tend import Tending
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.job_starts import JobStarts
@@ -131,16 +132,15 @@ async def planned_schedule(scene: Scene, shelf: str) -> str | None:
 
 async def _fired(scene: Scene, pipeline: str, shelf: str) -> str | None:
     parts, due = scene.parts, datetime.now(UTC) - timedelta(minutes=1)
-    await parts.store.schedules.set_schedule(
+    await Schedules(parts.store.database).set_schedule(
         shelf, pipeline, "0 6 * * *", "UTC", {"shelf": shelf}, due, "root"
     )
     upkeep = UpkeepParts(
         parts.store, scene.control, parts.pipelines, upkeep_limits(scene.settings), "timer",
-        parts.metrics, parts.log, parts.deletions.jobs,
-        retention_of(scene.settings, parts.store, parts.log), Tending(parts.store, parts.pipelines),
+        parts.metrics, parts.log, Tending(parts.store, parts.pipelines),
     )  # fmt: skip
     await DueSchedules(upkeep).fire()
-    rows = {row["name"]: row for row in await parts.store.schedules.all()}
+    rows = {row["name"]: row for row in await Schedules(parts.store.database).all()}
     error: str | None = rows[shelf]["error"]
     return error
 

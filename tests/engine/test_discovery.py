@@ -11,7 +11,7 @@ import structlog
 
 from holdfast import Failed, NothingYet, Page, Pipeline, Record, Retry
 from holdfast.errors import DiscoveryError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.jobs.why import why_not_running
 from holdfast.kernel import Store
 from holdfast.kernel.jobs.control import Control, JobRequest

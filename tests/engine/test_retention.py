@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.features import open_console
+from holdfast.features.console import open_console
+from holdfast.features.deletion.deleter import Deleter
+from holdfast.features.deletion.retention import Retention
+from holdfast.features.deletion.retention_rows import Policies
 from holdfast.features.exports.exports import NewExport
 from holdfast.kernel import Store, open_store
-from holdfast.kernel.jobs.deleter import Deleter
-from holdfast.kernel.jobs.retention import Retention
-from holdfast.kernel.jobs.retention_rows import Policies
 from holdfast.model import ItemStatus
 from tests.store.checks import assert_all_sound, execute, fetch, finished_job, make_job
 from tests.store.deletion_scenarios import (

@@ -12,7 +12,7 @@ import structlog
 
 from holdfast.cli.composition import file_access
 from holdfast.configuration import load_settings
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.jobs.why import why_not_running
 from holdfast.features.library.files import NewFile
 from holdfast.files import FileAccess

@@ -16,7 +16,7 @@ from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock
 from holdfast.configuration import load_settings
 from holdfast.errors import DatabaseGone
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import Store, open_store
 from holdfast.kernel.jobs.control import Control, JobFile, JobRequest
 from holdfast.kernel.record.discover import WalkParts

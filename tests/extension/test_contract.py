@@ -18,9 +18,9 @@ from holdfast.extension import Extension
 from holdfast.kernel import open_store
 from holdfast.kernel.database.migrate import CORE, downgrade, status, upgrade
 from holdfast.kernel.database.queries import CORE_FOLDERS, load_queries
-from holdfast.server.api_app import ROUTERS
+from holdfast.server.api_app import api_routers
 from holdfast.server.navigation import ENTRIES, Entry
-from holdfast.server.site import VIEWS
+from holdfast.server.site import page_routers
 from holdfast.settings import Group, installed_groups
 from tests.docs.described_commands import (
     sections_of,
@@ -91,7 +91,7 @@ def test_paths_begin_with_its_name(subject: Subject) -> None:
     programs = [path for _, path in routes(subject.pack.api)]
     assert [path for path in programs if not f"{path}/".startswith(allowed)] == []
     assert [prefix for prefix in subject.pack.machines if not prefix.endswith("/")] == []
-    core = [route for view in (*ROUTERS, *VIEWS) for route in routes(view.router)]
+    core = [route for router in (*api_routers(), *page_routers()) for route in routes(router)]
     taken = [path for _, path in core if f"{path}/".startswith((f"/{subject.name}/", *allowed))]
     assert taken == []
 

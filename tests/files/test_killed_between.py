@@ -17,7 +17,7 @@ import structlog
 
 from holdfast.cli.composition import file_access
 from holdfast.configuration import load_settings
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.library.file_leftovers import FileLeftovers
 from holdfast.kernel import open_store
 from tests.files.test_two_hosts import Hosts, ended, exported, is_written, upload, wait

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.ingestion.adapters import (
     Adapter,
     AdapterKind,
@@ -15,6 +15,7 @@ from holdfast.features.ingestion.adapters import (
     KnownFile,
     NewAdapter,
 )
+from holdfast.features.schedules.table import Schedules
 from holdfast.kernel import NewJob, NewStream, Store
 from holdfast.kernel.database.driver import Transaction
 from holdfast.orders import Act, Planned
@@ -45,7 +46,7 @@ async def _remove(store: Store, name: str) -> None:
 
 
 async def _set_once(store: Store, name: str) -> None:
-    await store.schedules.set_once(Schedule(name, "0 6 * * *"), "demo", FUTURE)
+    await Schedules(store.database).set_once(Schedule(name, "0 6 * * *"), "demo", FUTURE)
 
 
 simple_scenario("set_adapter", _set, "adapters", "name", 1)

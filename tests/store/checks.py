@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from holdfast.errors import LeaseLost
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.items.items import ItemFilter, ItemView
 from holdfast.kernel import (
     Claimed,

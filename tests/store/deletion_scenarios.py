@@ -9,7 +9,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from holdfast.errors import NotThere, UnfitState
-from holdfast.features import open_console
+from holdfast.features.console import open_console
+from holdfast.features.deletion.job_rows import JobRows
+from holdfast.features.deletion.removal import OldItems
+from holdfast.features.deletion.retention_rows import RetentionRows
 from holdfast.features.deletion.rules import DeletionRows
 from holdfast.features.exports.exports import NewExport
 from holdfast.features.library.files import NewFile, StoredFile
@@ -19,7 +22,6 @@ from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.kernel.database import schema
 from holdfast.kernel.database.chunks import NamedItems
 from holdfast.kernel.gates.table import Passes
-from holdfast.kernel.jobs.removal import OldItems
 from holdfast.model import FINAL, ItemStatus, JobState
 from holdfast.pipeline import Dedupe
 from holdfast.rulings import RulingKind
@@ -104,11 +106,11 @@ async def traces_of(store: Store, job_id: int) -> dict[str, int]:
 
 async def delete_all(store: Store, job_id: int) -> None:
     with suppress(NotThere):
-        await store.deletion.mark(job_id, "tester")
+        await JobRows(store.database).mark(job_id, "tester")
     await store.jobs.drop_ranges(job_id)
-    while await store.deletion.delete_chunk(job_id):
+    while await JobRows(store.database).delete_chunk(job_id):
         pass
-    await store.deletion.finish_deletion(job_id)
+    await JobRows(store.database).finish_deletion(job_id)
 
 
 class _Deleted:
@@ -145,12 +147,12 @@ class LeftBehind:
         return await left_behind(store)
 
     async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
-        while await store.deletion.delete_left_behind(job_id):
+        while await JobRows(store.database).delete_left_behind(job_id):
             pass
 
     async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
         assert await traces_of(store, job_id) == {}
-        assert job_id not in await store.deletion.jobs_left_behind()
+        assert job_id not in await JobRows(store.database).jobs_left_behind()
 
 
 @scenario("mark_deleting")
@@ -159,7 +161,7 @@ class MarkedJob:
         return await rich_job(store, f"scope {uuid4()}")
 
     async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
-        assert await store.deletion.mark(job_id, "tester") is JobState.DELETING
+        assert await JobRows(store.database).mark(job_id, "tester") is JobState.DELETING
 
     async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
         assert await state_of(store, job_id) is JobState.DELETING
@@ -245,7 +247,7 @@ class OldDecisions:
         return job_id
 
     async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
-        while await store.retention.drop_old_decisions(1.0):
+        while await RetentionRows(store.database).drop_old_decisions(1.0):
             pass
 
     async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
@@ -262,7 +264,7 @@ class OldSamples:
         return job_id
 
     async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
-        await store.retention.drop_old_samples(1.0)
+        await RetentionRows(store.database).drop_old_samples(1.0)
 
     async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
         assert "samples" not in await traces_of(store, job_id)
@@ -276,8 +278,8 @@ class MarkedOldFile:
         return file.id
 
     async def act(store: Store, file_id: int) -> None:  # type: ignore[misc]
-        for file in await store.retention.old_files(1.0, 100):
-            await store.retention.mark_old_file(file)
+        for file in await RetentionRows(store.database).old_files(1.0, 100):
+            await RetentionRows(store.database).mark_old_file(file)
 
     async def check(store: Store, file_id: int) -> None:  # type: ignore[misc]
         assert await fetch(store, "select draft from files where id = :i", i=file_id) == [(1,)]
@@ -291,8 +293,8 @@ class OldFile:
         return file.id
 
     async def act(store: Store, file_id: int) -> None:  # type: ignore[misc]
-        for file in await store.retention.old_files(1.0, 100):
-            await store.retention.drop_file(file)
+        for file in await RetentionRows(store.database).old_files(1.0, 100):
+            await RetentionRows(store.database).drop_file(file)
 
     async def check(store: Store, file_id: int) -> None:  # type: ignore[misc]
         assert await fetch(store, "select 1 from files where id = :i", i=file_id) == []
@@ -307,8 +309,8 @@ class OldExport:
         return export_id
 
     async def act(store: Store, export_id: int) -> None:  # type: ignore[misc]
-        for export in await store.retention.old_exports(1.0, 100):
-            await store.retention.drop_export(export)
+        for export in await RetentionRows(store.database).old_exports(1.0, 100):
+            await RetentionRows(store.database).drop_export(export)
 
     async def check(store: Store, export_id: int) -> None:  # type: ignore[misc]
         assert await fetch(store, "select 1 from exports where id = :i", i=export_id) == []
@@ -339,9 +341,9 @@ class PrunedPass:
         return await superseded_pass(store, f"pass {uuid4()}")
 
     async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
-        for superseded in await store.retention.superseded_jobs(100):
-            await store.retention.mark_pruned(superseded)
-        while await store.deletion.delete_items(job_id):
+        for superseded in await RetentionRows(store.database).superseded_jobs(100):
+            await RetentionRows(store.database).mark_pruned(superseded)
+        while await JobRows(store.database).delete_items(job_id):
             pass
 
     async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
@@ -388,10 +390,10 @@ async def finish_in_order(store: Store, job_id: int, statuses: Sequence[ItemStat
 async def remove_old(store: Store, days: float = 1.0) -> int:
     """Removes whatever is old of all standing jobs."""
     removed = 0
-    for start in await store.retention.old_items(days):
+    for start in await RetentionRows(store.database).old_items(days):
         old: OldItems | None = start
         while old is not None:
-            count, old = await store.retention.remove_items(old)
+            count, old = await RetentionRows(store.database).remove_items(old)
             removed += count
     return removed
 

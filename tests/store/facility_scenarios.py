@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.rulings.rules import NewRuling
 from holdfast.kernel import Store
 from holdfast.rulings import RulingKind

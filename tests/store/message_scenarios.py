@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
 from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.kernel.arrivals.idempotency import MessageKey

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import Claimed, Settlement, Store, StreamLease
 from holdfast.kernel.database.chunks import FinishedItems
 from holdfast.model import FINAL, ItemStatus, JobState, next_job_state

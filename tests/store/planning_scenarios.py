@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.errors import UnfitState
+from holdfast.features.schedules.table import Schedules
 from holdfast.kernel import NewJob, NewStream, Store
 from holdfast.kernel.arrivals.idempotency import RequestKey
 from holdfast.kernel.database.driver import Transaction
@@ -145,12 +146,14 @@ class Plan:
 class FirePlan:
     async def prepare(store: Store) -> Sources:
         sources = await _sources(store)
-        await store.schedules.set_schedule(sources.new, "demo", "0 3 * * *", "UTC", {}, PAST)
+        await Schedules(store.database).set_schedule(
+            sources.new, "demo", "0 3 * * *", "UTC", {}, PAST
+        )
         return sources
 
     async def act(store: Store, sources: Sources) -> None:
-        for due in await store.schedules.due_schedules():
-            await store.plans.fire_plan(due, FUTURE, DemoPlanner(Demo(sources)))
+        for due in await Schedules(store.database).due_schedules():
+            await Schedules(store.database).fire_plan(due, FUTURE, DemoPlanner(Demo(sources)))
 
     async def check(store: Store, sources: Sources) -> None:
         await sources.check(store)

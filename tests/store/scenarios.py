@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from holdfast.errors import IllegalTransition, UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import DecisionRow, NewJob, NewStream, Settlement, Store
 from holdfast.kernel.arrivals.idempotency import RequestKey
 from holdfast.kernel.database.chunks import FinishedItems, NamedItems

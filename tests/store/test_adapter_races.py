@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import NotThere
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.deletion.rules import DeletionRows
 from holdfast.features.ingestion.adapters import (
     Adapter,

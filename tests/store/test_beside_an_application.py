@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -21,6 +23,8 @@ from holdfast.kernel import NewJob, open_store
 from holdfast.kernel.database.extension_folders import all_sql
 from holdfast.kernel.database.migrate import downgrade, installed_branches, status, upgrade
 from holdfast.kernel.database.queries import load_queries
+from holdfast_client.names import with_whole_functions
+from tests.command import HoldfastCommand
 from tests.postgres import SUPERUSER
 from tests.store.checks import assert_sound, work_off
 
@@ -56,7 +60,7 @@ def run(url: str, *statements: str) -> list[tuple[Any, ...]]:
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
             return [connection.execute(each).fetchall() for each in statements][-1]
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, autocommit=True) as connection:
         for each in statements:
             cursor = connection.execute(each)  # type: ignore[call-overload]
         return list(cursor.fetchall()) if cursor.description else []
@@ -228,6 +232,63 @@ async def test_every_query_says_where_its_tables_are(postgres_url: str) -> None:
     await connection.close()
 
 
+async def test_every_query_says_which_functions_are_those_of_the_server(postgres_url: str) -> None:
+    functions = {row[0] for row in run(postgres_url, "select proname from pg_proc")}
+    called = {
+        f"{name}: {call}"
+        for name, query in load_queries("postgres", all_sql()).items()
+        for call in re.findall(r"(?<![\w.])([a-z_][a-z0-9_]*)\(", query.sql)
+    }
+    left = {call for call in called if call.split(": ")[1] in functions}
+    assert {call for call in left if not call.endswith(": unnest")} == set()
+
+
+@pytest.mark.parametrize(
+    ("written", "whole"),
+    [
+        ("unnest(cast(:a as text[]))", "pg_catalog.unnest(cast(:a as text[]))"),
+        (
+            "unnest(string_to_array(a, ','))",
+            "pg_catalog.unnest(pg_catalog.string_to_array(a, ','))",
+        ),
+        ("unnest($1::text[], $2::int[])", "unnest($1::text[], $2::int[])"),
+        ("public.sum(a) + sum(b)", "public.sum(a) + pg_catalog.sum(b)"),
+    ],
+)
+def test_functions_of_the_server_get_their_whole_names(written: str, whole: str) -> None:
+    assert with_whole_functions(written) == whole
+
+
+HIJACKERS = [
+    f"create function public.{heading} language plpgsql as"
+    " $$ begin raise exception 'hijacked'; end $$"
+    for heading in (
+        "unnest(text[]) returns setof text",
+        "unnest(bigint[]) returns setof bigint",
+        "unnest(integer[]) returns setof integer",
+        "unnest(double precision[]) returns setof double precision",
+        "hashtextextended(text, integer) returns bigint",
+        "generate_series(bigint, bigint) returns setof bigint",
+        "left(text, bigint) returns text",
+    )
+]
+
+
+async def test_functions_that_others_create_in_public_are_never_called(
+    empty_postgres_url: str,
+) -> None:
+    run(empty_postgres_url, *HIJACKERS)
+    await asyncio.to_thread(upgrade, empty_postgres_url)
+    store = await open_store(empty_postgres_url)
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    for connect in CONNECTIONS:
+        async with connect(empty_postgres_url) as (enqueue, _):
+            assert (await enqueue([{"n": 1}, {"n": 2}], key="n")).accepted in (0, 2)
+    assert await work_off(store, job_id) == 2
+    await assert_sound(store, job_id)
+    await store.close()
+
+
 def test_every_query_says_where_its_tables_are_on_sqlite(sqlite_url: str) -> None:
     tables = {row[0] for row in run(sqlite_url, "select name from sqlite_schema")}
     assert {name for name in tables if not name.startswith(("holdfast_", "sqlite_"))} == set()
@@ -323,6 +384,44 @@ def test_role_without_rights_is_told_what_to_ask_for(
             upgrade(url.replace(f"{SUPERUSER}@", "visitor@"))
     finally:
         run(url, "drop owned by visitor", "drop role visitor")
+
+
+@pytest.mark.parametrize(
+    "command", [("jobs",), ("doctor",), ("migrate", "status"), ("dead", "list")]
+)
+def test_command_of_a_role_without_rights_says_so(
+    postgres_url: str, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    run(postgres_url, "create role visitor login")
+    try:
+        visitor = HoldfastCommand(postgres_url.replace(f"{SUPERUSER}@", "visitor@"), tmp_path)
+        done = visitor.run(*command)
+        said = done.stdout + done.stderr
+        assert "permission denied for schema holdfast" in said, said
+        assert "Traceback" not in said
+    finally:
+        run(postgres_url, "drop role visitor")
+
+
+def test_database_that_cannot_hold_every_text_is_refused(postgres_url: str) -> None:
+    latin, name = postgres_url.rsplit("/", 1)[0], f"{postgres_url.rsplit('/', 1)[1]}_latin"
+    run(postgres_url, f"create database {name} encoding 'LATIN1' locale 'C' template template0")
+    try:
+        with pytest.raises(UserError, match="has the encoding LATIN1"):
+            upgrade(f"{latin}/{name}")
+    finally:
+        run(postgres_url, f"drop database {name}")
+
+
+def test_database_that_takes_no_changes_says_so(postgres_url: str, tmp_path: Path) -> None:
+    run(
+        postgres_url,
+        f"alter database {postgres_url.rsplit('/', 1)[1]} set default_transaction_read_only = on",
+    )
+    done = HoldfastCommand(postgres_url, tmp_path).run("kill-switch", "on")
+    assert done.returncode == 1
+    assert "the database takes no changes" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_function_of_somebody_else_never_stands_in_for_the_lock(empty_postgres_url: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import DatabaseGone
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import NewJob, Store, open_store
 from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.model import ItemStatus, JobState

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import Store
 from holdfast.kernel.database.chunks import NamedItems
 from holdfast.model import ItemStatus, JobState

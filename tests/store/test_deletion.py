@@ -13,13 +13,13 @@ import structlog
 
 import holdfast
 from holdfast.errors import LeaseLost, NotThere
-from holdfast.features import open_console
+from holdfast.features.console import open_console
+from holdfast.features.deletion.deleter import Deleter
+from holdfast.features.deletion.job_rows import JobRows, Left
 from holdfast.features.deletion.rules import DeletionRows
 from holdfast.features.rulings.rules import NewRuling
 from holdfast.kernel import NewJob, Store
 from holdfast.kernel.arrivals.enqueue import Addition
-from holdfast.kernel.jobs.deleter import Deleter
-from holdfast.kernel.jobs.deletion import Left
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe
 from holdfast.rulings import Ruling, RulingKind
@@ -95,7 +95,7 @@ async def test_keys_of_a_deleted_job_are_new_again_and_those_of_others_are_not(
 async def test_worker_that_holds_a_range_writes_nothing_any_more(store: Store) -> None:
     job_id = await filled_job(store, 6)
     claimed = await claim_one(store, job_id)
-    await store.deletion.mark(job_id, "ada")
+    await JobRows(store.database).mark(job_id, "ada")
     assert await settle(store, claimed) == [claimed.lease]
     await delete_all(store, job_id)
     assert await settle(store, claimed) == [claimed.lease]
@@ -105,7 +105,7 @@ async def test_worker_that_holds_a_range_writes_nothing_any_more(store: Store) -
 async def test_discovery_of_a_deleted_job_adds_nothing(store: Store) -> None:
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
-    await store.deletion.mark(job_id, "ada")
+    await JobRows(store.database).mark(job_id, "ada")
     with pytest.raises(LeaseLost):
         await ingest(store, stream, records(3))
     await delete_all(store, job_id)
@@ -144,7 +144,7 @@ async def test_what_an_application_commits_after_a_deletion_goes_too(
 
 async def test_job_that_is_being_deleted_accepts_no_records(store: Store) -> None:
     job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
-    await store.deletion.mark(job_id, "ada")
+    await JobRows(store.database).mark(job_id, "ada")
     for key in (None, "a"):
         with pytest.raises(NotThere, match="no standing job"):
             await store.additions.enqueue(Addition("events", "", [new_item({"n": 1}, key)]))
@@ -152,13 +152,13 @@ async def test_job_that_is_being_deleted_accepts_no_records(store: Store) -> Non
 
 async def test_deleting_job_takes_no_orders(store: Store) -> None:
     job_id = await filled_job(store, 2)
-    await store.deletion.mark(job_id, "ada")
+    await JobRows(store.database).mark(job_id, "ada")
     for order in (store.jobs.pause, store.jobs.resume, store.jobs.cancel):
         with suppress(Exception):
             await order(job_id, "ada")
         assert await state_of(store, job_id) is JobState.DELETING
     assert await store.outcomes.complete(job_id) is None
-    assert await store.deletion.left(job_id) == Left(2, 2)
+    assert await open_console(store).jobs.left_to_delete(job_id) == Left(2, 2)
 
 
 async def test_what_is_left_of_a_standing_job_is_counted(store: Store) -> None:
@@ -168,11 +168,11 @@ async def test_what_is_left_of_a_standing_job_is_counted(store: Store) -> None:
     await store.jobs.open(other, "ada")
     for pipeline in ("events", "others", "events"):
         await store.additions.enqueue(Addition(pipeline, "", [new_item({"n": 1})] * 3))
-    await store.deletion.mark(job_id, "ada")
-    assert await store.deletion.left(job_id) == Left(6, 6)
-    while await store.deletion.delete_items(job_id):
+    await JobRows(store.database).mark(job_id, "ada")
+    assert await open_console(store).jobs.left_to_delete(job_id) == Left(6, 6)
+    while await JobRows(store.database).delete_items(job_id):
         pass
-    assert await store.deletion.left(job_id) == Left(0, 6)
+    assert await open_console(store).jobs.left_to_delete(job_id) == Left(0, 6)
 
 
 async def test_decision_that_is_not_committed_does_not_escape_a_deletion(

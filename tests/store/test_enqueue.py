@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 
 import holdfast
 from holdfast.errors import NotThere, UnfitState, UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import NewJob, NewStream, Store
 from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.model import ItemStatus
@@ -193,9 +193,28 @@ async def _raw_connection(url: str) -> AsyncIterator[Enqueue]:
     engine.dispose()
 
 
+@asynccontextmanager
+async def _sqlalchemy_streaming(url: str) -> AsyncIterator[Enqueue]:
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        yield _direct(connection.execution_options(stream_results=True, yield_per=10))
+    engine.dispose()
+
+
 PECULIAR = {
-    "sqlite": (_sqlite3_bytes, _sqlalchemy_begins_by_itself, _raw_connection),
-    "postgres": (_psycopg_dicts, _psycopg_pipeline, _asyncpg_json, _raw_connection),
+    "sqlite": (
+        _sqlite3_bytes,
+        _sqlalchemy_begins_by_itself,
+        _raw_connection,
+        _sqlalchemy_streaming,
+    ),
+    "postgres": (
+        _psycopg_dicts,
+        _psycopg_pipeline,
+        _asyncpg_json,
+        _raw_connection,
+        _sqlalchemy_streaming,
+    ),
 }
 
 
@@ -369,8 +388,10 @@ async def test_what_cannot_be_stored_is_refused(store: Store, database_url: str)
             ([{"n": "x" * 11_000_000}], {}, "at most"),
             ([{"n": 1}], {"key": "id"}, "has no 'id'"),
             ([{"n": 1}], {"key": lambda row: row["n"]}, "not text"),
-            ([{"n": 1}], {"run_at": datetime(2030, 1, 1)}, "no time zone"),  # noqa: DTZ001
-            ([{"n": 1}], {"run_at": "2030-01-01T00:00:00Z"}, "no time zone"),
+            ([{"n": 1}], {"run_at": datetime(2030, 1, 1)}, "not a datetime with a time zone"),  # noqa: DTZ001
+            ([{"n": 1}], {"run_at": "2030-01-01T00:00:00Z"}, "not a datetime with a time zone"),
+            ([{"n": 1}], {"owner": 7}, "the owner is not text"),
+            ([{"n": 1}], {"schema": None}, "cannot be the name of a schema"),
             ([{"n": 1}], {"run_at": datetime.max.replace(tzinfo=timezone(-HOUR))}, "the years"),
         ):
             with pytest.raises(UserError, match=why):
@@ -395,7 +416,7 @@ async def test_a_connection_without_a_transaction_is_refused(
     store: Store, database_url: str
 ) -> None:
     await store.jobs.open(STANDING, "ada")
-    with pytest.raises(UserError, match="cannot use a Store"):
+    with pytest.raises(UserError, match=r"needs a connection, not holdfast\.kernel\.store\.Store"):
         holdfast.enqueue(store, "events", [])
     if store.database.driver.dialect == "sqlite":
         path = database_url.removeprefix("sqlite:///")
@@ -452,6 +473,54 @@ async def test_sqlalchemy_that_commits_every_statement_is_refused(
                 await holdfast.aenqueue(waiting, "events", [{"n": 1}])
         await unready.dispose()
     assert (await store.reads.counters(job_id)).accepted == 0
+
+
+async def test_sqlalchemy_that_commits_every_statement_adds_what_is_one_statement(
+    store: Store, database_url: str
+) -> None:
+    if store.database.driver.dialect == "sqlite":
+        return  # each record is several statements there
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    url = database_url.replace("postgresql:", "postgresql+psycopg:")
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        holdfast.enqueue(connection, "events", [{"n": 1}], own_transaction=True)
+    with engine.connect() as connection, pytest.raises(UserError, match="commits each statement"):
+        holdfast.enqueue(connection, "events", [{"n": 1}], key="n", own_transaction=True)
+    engine.dispose()
+    assert (await store.reads.counters(job_id)).accepted == 1
+
+
+async def test_what_is_no_connection_is_named(store: Store, database_url: str) -> None:
+    if store.database.driver.dialect == "sqlite":
+        with (
+            closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as connection,
+            pytest.raises(UserError, match=r"not sqlite3\.Cursor"),
+        ):
+            holdfast.enqueue(connection.cursor(), "events", [])
+        return
+    engine = sqlalchemy.create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
+    with pytest.raises(UserError, match=r"not sqlalchemy\.engine\.base\.Engine"):
+        holdfast.enqueue(engine, "events", [])
+    with (
+        psycopg.connect(database_url) as connected,
+        pytest.raises(UserError, match=r"not psycopg\.Cursor"),
+    ):
+        holdfast.enqueue(connected.cursor(), "events", [])
+    async with asyncpg.create_pool(database_url, min_size=1) as pool:
+        with pytest.raises(UserError, match=r"not asyncpg\.pool\.Pool"):
+            await holdfast.aenqueue(pool, "events", [])
+
+
+async def test_encoding_that_cannot_send_a_record_is_named(store: Store, database_url: str) -> None:
+    if store.database.driver.dialect == "sqlite":
+        return
+    await store.jobs.open(STANDING, "ada")
+    with (
+        psycopg.connect(database_url, client_encoding="latin1") as connection,
+        pytest.raises(UserError, match="encoding"),
+    ):
+        holdfast.enqueue(connection, "events", [{"n": "漢字"}])
 
 
 async def test_a_cut_connection_leaves_nothing(store: Store, database_url: str) -> None:

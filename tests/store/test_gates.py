@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import DecisionRow, Store, open_store
 from holdfast.kernel.database.instants import seconds_between
 from holdfast.kernel.gates.table import Passes, Reservation, Want

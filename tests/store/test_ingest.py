@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import DiscoveryError, LeaseLost
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import Store
 from holdfast.model import JobState, StreamState
 from tests.store.checks import (

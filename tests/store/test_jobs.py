@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import NewJob, NewStream, Store
 from holdfast.kernel.database.chunks import FinishedItems
 from holdfast.model import ItemStatus, JobState

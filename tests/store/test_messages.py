@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import NewJob, NewStream, OutboxRow, Store, open_store
 from holdfast.kernel.arrivals.idempotency import MessageKey
 from holdfast.kernel.outbox.messages import Relayed

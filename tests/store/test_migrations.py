@@ -11,13 +11,14 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import DatabaseGone, SchemaError, UserError
-from holdfast.features import open_console
 from holdfast.features.accounts.second_factors import SecondFactors
 from holdfast.features.bulk.operations import NewOperation
+from holdfast.features.console import open_console
 from holdfast.features.exports.exports import NewExport
 from holdfast.features.ingestion.adapters import AdapterKind, NewAdapter
 from holdfast.features.library.files import NewFile
 from holdfast.features.rulings.rules import NewRuling
+from holdfast.features.schedules.table import Schedules
 from holdfast.kernel import DecisionRow, NewJob, Store, open_store
 from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.kernel.arrivals.idempotency import MessageKey
@@ -82,7 +83,7 @@ async def _fill(url: str) -> None:
     await store.gates.count_passes({("api", job_id): Passes(passed=1)})
     await store.jobs.switch("pipeline:other", True, "tester")
     await store.workers.add_worker("one", "host", 1, [])
-    await store.schedules.set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)
+    await Schedules(store.database).set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)
     await store.messages.send_again("m-0", "orders", b"{}", 0.0)
     await store.messages.accept_job(MessageKey("m-1", "job.start"), NewJob("demo", "ordered", []))
     await store.messages.keep_dead(dead("m-2", job_id))

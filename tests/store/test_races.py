@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import DatabaseGone, LeaseLost, UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
+from holdfast.features.deletion.job_rows import JobRows
 from holdfast.kernel import NewJob, Store, StreamLease
 from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.kernel.arrivals.idempotency import MessageKey
@@ -369,8 +370,8 @@ async def test_record_whose_key_is_deleted_with_its_job_meanwhile_is_not_lost(
     job_id, _ = await store.jobs.open(STANDING, "ada")
     async with stopped(database_url, "enqueue", "move_keys", _adding("new")) as other:
         await store.jobs.cancel(stream.job_id, "ada")
-        await store.deletion.mark(stream.job_id, "ada")
-        while await store.deletion.delete_chunk(stream.job_id):
+        await JobRows(store.database).mark(stream.job_id, "ada")
+        while await JobRows(store.database).delete_chunk(stream.job_id):
             pass
         assert (await other.go_on())[1:] == (1, 0)
     assert await fetch(store, "select job_id from keys") == [(job_id,)]

@@ -10,7 +10,8 @@ import pytest
 
 import holdfast
 from holdfast.errors import NotThere
-from holdfast.features import open_console
+from holdfast.features.console import open_console
+from holdfast.features.deletion.retention_rows import RetentionRows
 from holdfast.features.rulings.rules import NewRuling
 from holdfast.kernel import NewJob, Store
 from holdfast.kernel.arrivals.enqueue import Addition
@@ -130,10 +131,10 @@ async def test_many_items_go_chunk_by_chunk_past_those_that_stay(store: Store) -
         last=ruled[-1],
     )
     await worked(store, *[None] * 2000)
-    (start,) = await store.retention.old_items(1.0)
+    (start,) = await RetentionRows(store.database).old_items(1.0)
     counts, old = [], start
     while old is not None:
-        count, old = await store.retention.remove_items(old)
+        count, old = await RetentionRows(store.database).remove_items(old)
         counts.append(count)
     assert counts == [1000, 1000, 100]
     assert await seqs(store, job_id) == ruled

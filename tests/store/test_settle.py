@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import DecisionRow, SaveFailed, Settlement, Store
 from holdfast.kernel.database.chunks import FinishedItems
 from holdfast.kernel.database.driver import Transaction

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.features.deletion.job_rows import JobRows
 from holdfast.kernel import NewJob, NewStream, Store
 from holdfast.model import JobState
 from tests.store.checks import (
@@ -44,7 +45,7 @@ async def test_a_cancelled_standing_job_is_deleted_though_there_is_another(store
     again, _ = await store.jobs.open(STANDING, "ada")
     await delete_all(store, job_id)
     assert await fetch(store, "select id from jobs") == [(again,)]
-    assert (await store.deletion.mark(again, "ada")) is JobState.DELETING
+    assert (await JobRows(store.database).mark(again, "ada")) is JobState.DELETING
     assert (await store.jobs.open(STANDING, "ada"))[1]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.exports.exports import NewExport
+from holdfast.features.schedules.table import DueSchedule, Schedules
 from holdfast.kernel import Store
-from holdfast.kernel.jobs.schedules import DueSchedule
 from holdfast.pipeline import Gate
 from tests.store.checks import claim_one, execute, fetch, filled_job, lease_stream, make_job
 from tests.store.scenarios import SCHEDULED
@@ -42,7 +42,7 @@ async def test_workers_of_yesterday_are_forgotten(store: Store) -> None:
 
 
 async def _schedule(store: Store, name: str, next_at: datetime) -> None:
-    await store.schedules.set_schedule(
+    await Schedules(store.database).set_schedule(
         name, "prices.py:prices", "0 3 * * *", "Asia/Ho_Chi_Minh", {"market": "VN"}, next_at
     )
 
@@ -50,12 +50,12 @@ async def _schedule(store: Store, name: str, next_at: datetime) -> None:
 async def test_due_schedule_carries_what_it_was_set_with(store: Store) -> None:
     await _schedule(store, "nightly", PAST)
     await _schedule(store, "later", FUTURE)
-    due = await store.schedules.due_schedules()
+    due = await Schedules(store.database).due_schedules()
     assert [(one.name, one.cron, one.zone, one.options) for one in due] == [
         ("nightly", "0 3 * * *", "Asia/Ho_Chi_Minh", {"market": "VN"})
     ]
     assert due[0].now > PAST
-    listed = await store.schedules.all()
+    listed = await Schedules(store.database).all()
     assert [(one["name"], one["next_at"]) for one in listed] == [
         ("later", FUTURE), ("nightly", PAST),
     ]  # fmt: skip
@@ -63,35 +63,42 @@ async def test_due_schedule_carries_what_it_was_set_with(store: Store) -> None:
 
 async def test_schedule_fires_once_under_two_sweepers(store: Store, other_store: Store) -> None:
     await _schedule(store, "nightly", PAST)
-    one, two = await store.schedules.due_schedules(), await other_store.schedules.due_schedules()
+    one, two = (
+        await Schedules(store.database).due_schedules(),
+        await Schedules(other_store.database).due_schedules(),
+    )
 
     async def fire(opened: Store, due: DueSchedule) -> int | None:
-        return await opened.schedules.fire_schedule(due, FUTURE, SCHEDULED)
+        return await Schedules(opened.database).fire_schedule(due, FUTURE, SCHEDULED)
 
     fired = await asyncio.gather(fire(store, one[0]), fire(other_store, two[0]))
     jobs = [job_id for job_id in fired if job_id is not None]
     assert len(jobs) == 1
     assert [row.job.id for row in await open_console(store).jobs.page(None, 10)] == jobs
-    assert await store.schedules.due_schedules() == []
-    schedule = (await store.schedules.all())[0]
+    assert await Schedules(store.database).due_schedules() == []
+    schedule = (await Schedules(store.database).all())[0]
     assert (schedule["next_at"], schedule["last_job_id"]) == (FUTURE, jobs[0])
 
 
 async def test_failed_firing_is_kept_until_the_schedule_is_set_again(store: Store) -> None:
     await _schedule(store, "nightly", PAST)
-    due = (await store.schedules.due_schedules())[0]
-    assert await store.schedules.skip_schedule(due, PAST + timedelta(days=1), "no such file")
-    assert not await store.schedules.skip_schedule(due, PAST + timedelta(days=2), "no such file")
-    assert (await store.schedules.all())[0]["error"] == "no such file"
+    due = (await Schedules(store.database).due_schedules())[0]
+    assert await Schedules(store.database).skip_schedule(
+        due, PAST + timedelta(days=1), "no such file"
+    )
+    assert not await Schedules(store.database).skip_schedule(
+        due, PAST + timedelta(days=2), "no such file"
+    )
+    assert (await Schedules(store.database).all())[0]["error"] == "no such file"
     await _schedule(store, "nightly", FUTURE)
-    assert (await store.schedules.all())[0]["error"] is None
+    assert (await Schedules(store.database).all())[0]["error"] is None
 
 
 async def test_removed_schedule_is_gone(store: Store) -> None:
     await _schedule(store, "nightly", PAST)
-    assert await store.schedules.remove_schedule("nightly") is True
-    assert await store.schedules.remove_schedule("nightly") is False
-    assert await store.schedules.due_schedules() == []
+    assert await Schedules(store.database).remove_schedule("nightly") is True
+    assert await Schedules(store.database).remove_schedule("nightly") is False
+    assert await Schedules(store.database).due_schedules() == []
 
 
 async def test_worker_last_seen_before_the_clock_was_set_back_is_lost(store: Store) -> None:

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
+from holdfast.features.schedules.table import Schedules
 from holdfast.kernel import NewJob, NewStream, Store
 from holdfast.kernel.gates.table import Passes, Want
 from holdfast.kernel.record.decisions import DecisionRow
@@ -54,17 +55,17 @@ async def _add_worker(store: Store, name: str) -> None:
 
 
 async def _set_schedule(store: Store, name: str) -> None:
-    await store.schedules.set_schedule(name, "demo", "0 3 * * *", "UTC", {}, PAST)
+    await Schedules(store.database).set_schedule(name, "demo", "0 3 * * *", "UTC", {}, PAST)
 
 
 async def _fire(store: Store, name: str) -> None:
-    for due in await store.schedules.due_schedules():
-        assert await store.schedules.fire_schedule(due, FUTURE, SCHEDULED)
+    for due in await Schedules(store.database).due_schedules():
+        assert await Schedules(store.database).fire_schedule(due, FUTURE, SCHEDULED)
 
 
 async def _skip(store: Store, name: str) -> None:
-    for due in await store.schedules.due_schedules():
-        assert await store.schedules.skip_schedule(due, FUTURE, "no such file")
+    for due in await Schedules(store.database).due_schedules():
+        assert await Schedules(store.database).skip_schedule(due, FUTURE, "no such file")
 
 
 GATE = ("gates", "name", 1)
@@ -139,8 +140,8 @@ class FireOnASourceWalkedBefore:
 
     async def act(store: Store, source: str) -> None:
         new = NewJob("demo", source, [NewStream(source, "v1")], lane=Lane.BACKFILL)
-        for due in await store.schedules.due_schedules():
-            await store.schedules.fire_schedule(due, FUTURE, new)
+        for due in await Schedules(store.database).due_schedules():
+            await Schedules(store.database).fire_schedule(due, FUTURE, new)
 
     async def check(store: Store, source: str) -> None:
         jobs = await fetch(store, "select id from jobs where name = :n", n=source)
@@ -151,7 +152,7 @@ class FireOnASourceWalkedBefore:
 simple_scenario("skip_schedule", _skip, *SCHEDULE, _set_schedule)
 simple_scenario(
     "remove_schedule",
-    lambda store, name: store.schedules.remove_schedule(name),
+    lambda store, name: Schedules(store.database).remove_schedule(name),
     "schedules", "name", 0, _set_schedule,
 )  # fmt: skip
 

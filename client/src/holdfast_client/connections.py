@@ -80,6 +80,9 @@ def _records(
     if isinstance(rows, Mapping):
         raise UserError("`rows` must be a list of records", "Pass a list: [row].")
     require_time(run_at)
+    for what, name in (("pipeline", pipeline), ("owner", owner or "")):
+        if not isinstance(name, str):
+            raise UserError(f"the {what} is not text: {name!r}", "Give its name.")
     return Records(pipeline, owner or "", new_items(rows, key), run_at)
 
 
@@ -118,6 +121,11 @@ class _Borrowed:
             rows: Any = self._run(self._queries[query], params, reads)
             result: list[Any] = await rows if inspect.isawaitable(rows) else rows
         except Exception as error:
+            if isinstance(error, UnicodeEncodeError):
+                raise UserError(
+                    f"the connection's encoding {error.encoding} cannot send the records",
+                    "Set its client_encoding to UTF8.",
+                ) from error
             if _is_older_schema(error):
                 raise SchemaError(
                     "the database's schema is older than this version of Holdfast, or missing",
@@ -144,6 +152,7 @@ class _Library(NamedTuple):
     commits_each: Callable[[Any], bool]  # whether the next statement commits by itself
     begin: Callable[[Any], Any]  # a transaction that is committed at its end
     how: str  # how an application begins a transaction
+    has: str  # what a connection of it has, and no cursor, pool or engine
     in_one_statement: bool = False  # whether records without keys are added in one statement
 
 
@@ -153,7 +162,8 @@ async def _add(connection: Any, records: Records, own_transaction: bool, schema:
     async with _transaction(library, connection, records, own_transaction):
         if _family(connection) == "sqlalchemy":
             connection = await _begun(connection)
-            _refuse_autocommit(connection)
+            if not (own_transaction and _fit_one_statement(records) and _is_postgres(connection)):
+                _refuse_autocommit(connection, own_transaction)
         return await enqueue_in(library.borrow(connection, schema), records)
 
 
@@ -173,8 +183,7 @@ async def _transaction(
             "the connection is in a transaction, which own_transaction would commit",
             "Leave own_transaction out, or use another connection.",
         )
-    in_one = library.in_one_statement and not records.has_keys and records.run_at is None
-    if commits_each and in_one:
+    if commits_each and library.in_one_statement and _fit_one_statement(records):
         yield
         return
     transaction = library.begin(connection)
@@ -186,11 +195,16 @@ async def _transaction(
             yield
 
 
+def _fit_one_statement(records: Records) -> bool:
+    return not records.has_keys and records.run_at is None
+
+
 def _library_of(connection: Any) -> _Library:
     library = _LIBRARIES.get(_family(connection))
-    if library is None:
+    if library is None or not hasattr(connection, library.has):
+        kind = type(connection)
         raise UserError(
-            f"enqueue cannot use a {type(connection).__name__}",
+            f"enqueue needs a connection, not {kind.__module__}.{kind.__qualname__}",
             "Give a connection of sqlite3, psycopg 3, asyncpg or SQLAlchemy.",
         )
     return library
@@ -293,11 +307,16 @@ def _of_sqlalchemy(connection: Any, schema: str) -> _Borrowed:
             return text(sql), named_arguments(query, params)
         return text(sql), {name: params[name] for name in query.parameters}
 
+    # Options of the connection that would read our rows with a cursor of the server.
+    options = {"stream_results": False, "yield_per": None}
+
     def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
-        return _rows_of(connection.execute(*prepared(query, params)))
+        found = connection.execute(*prepared(query, params), execution_options=options)
+        return _rows_of(found)
 
     async def run_async(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
-        return _rows_of(await connection.execute(*prepared(query, params)))
+        found = await connection.execute(*prepared(query, params), execution_options=options)
+        return _rows_of(found)
 
     return _Borrowed(dialect, schema, run_async if _is_async(connection) else run)
 
@@ -314,7 +333,11 @@ async def _begun(connection: Any) -> Any:
     return connection
 
 
-def _refuse_autocommit(connection: Any) -> None:
+def _is_postgres(connection: Any) -> bool:
+    return bool(connection.dialect.name == "postgresql")
+
+
+def _refuse_autocommit(connection: Any, own_transaction: bool) -> None:
     """Refuses a connection in autocommit; on SQLite, an application may have begun a transaction
     itself."""
     connection = getattr(connection, "sync_connection", connection)
@@ -322,6 +345,11 @@ def _refuse_autocommit(connection: Any) -> None:
     if connection.dialect.detect_autocommit_setting(pooled.dbapi_connection) and not getattr(
         pooled.driver_connection, "in_transaction", False
     ):
+        if own_transaction:
+            raise UserError(
+                "the connection commits each statement by itself, and these records take several",
+                'Leave out isolation_level="AUTOCOMMIT".',
+            )
         raise _no_transaction('leave out isolation_level="AUTOCOMMIT"')
 
 
@@ -336,6 +364,7 @@ _LIBRARIES = {
         commits_each=_sqlite_commits_each,
         begin=_sqlite_transaction,
         how="begin immediate",
+        has="in_transaction",
     ),
     "psycopg": _Library(
         borrow=_of_psycopg,
@@ -343,6 +372,7 @@ _LIBRARIES = {
         commits_each=lambda it: it.autocommit and not _psycopg_in_transaction(it),
         begin=lambda connection: connection.transaction(),
         how="with connection.transaction(): ...",
+        has="transaction",
         in_one_statement=True,
     ),
     "asyncpg": _Library(
@@ -351,6 +381,7 @@ _LIBRARIES = {
         commits_each=lambda connection: not connection.is_in_transaction(),
         begin=lambda connection: connection.transaction(),
         how="async with connection.transaction(): ...",
+        has="is_in_transaction",
         in_one_statement=True,
     ),
     "sqlalchemy": _Library(
@@ -359,6 +390,7 @@ _LIBRARIES = {
         commits_each=lambda _: False,  # SQLAlchemy begins one by itself
         begin=lambda connection: connection.begin(),
         how="with connection.begin(): ...",
+        has="in_transaction",
     ),
 }
 

@@ -32,6 +32,18 @@ _RESERVED = frozenset(
     true union unique user using variadic verbose when where window with
     """.split()  # noqa: SIM905
 )
+#: PostgreSQL's functions that our SQL calls. One in `public` whose arguments fit better would be
+#: called instead of `unnest(anyarray)`, and anyone who may create functions there could write it.
+_POSTGRES_FUNCTIONS = (
+    "array_agg|array_to_tsvector|avg|chr|clock_timestamp|count|current_database|gen_random_uuid"
+    "|generate_series|hashtextextended|json_array_elements|lag|left|length|lower|make_interval|max"
+    "|min|nextval|pg_advisory_xact_lock|pg_backend_pid|pg_notify|pg_terminate_backend"
+    "|pg_try_advisory_xact_lock|replace|set_config|string_to_array|substr|sum|to_tsvector"
+    "|ts_headline|ts_rank|websearch_to_tsquery"
+)
+#: `unnest` of several arrays is syntax, and always PostgreSQL's own: it has no whole name.
+_UNNEST_ONE = r"unnest(?=\([^(),]*(?:\([^()]*\)[^(),]*)*\))"
+_CALL = re.compile(rf"(?<![\w.])({_POSTGRES_FUNCTIONS}|{_UNNEST_ONE})\(")
 #: Where a statement reads or writes a table.
 _TABLE = re.compile(
     r"\b((?:from|join|into|update|using|analyze|truncate|FROM|JOIN|INTO|UPDATE|USING)\s+)"
@@ -84,7 +96,7 @@ class Names:
         def whole(match: re.Match[str]) -> str:
             return match[1] + self.whole("postgres", match[2])
 
-        sql = _TABLE.sub(whole, sql)
+        sql = with_whole_functions(_TABLE.sub(whole, sql))
         for name in self.functions:
             if f"{name}(" in sql:
                 sql = re.sub(rf"\b{name}\(", f"{self.schema}.{name}(", sql)
@@ -113,6 +125,10 @@ class Names:
         return sql
 
 
+def with_whole_functions(sql: str) -> str:
+    return _CALL.sub(r"pg_catalog.\1(", sql)
+
+
 def names_for_adding(schema: str) -> Names:
     """Returns the names that the client's queries use."""
     return Names(
@@ -129,7 +145,7 @@ def require_schema(name: str) -> str:
     """Checks a name that becomes part of statements: what an application passes is checked."""
     try:
         return read_schema(name)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise UserError(f"{name!r} cannot be the name of a schema", f"Use {error}.") from error
 
 

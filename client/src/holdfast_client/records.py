@@ -66,7 +66,8 @@ def require_time(run_at: datetime | None) -> None:
         return
     if not isinstance(run_at, datetime) or run_at.tzinfo is None:
         raise UserError(
-            "run_at has no time zone", "For example: 2026-03-01T06:00:00Z, or datetime.now(UTC)."
+            "run_at is not a datetime with a time zone",
+            "For example: 2026-03-01T06:00:00Z, or datetime.now(UTC).",
         )
     try:
         run_at.astimezone(UTC)

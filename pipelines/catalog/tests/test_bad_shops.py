@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.clock import FixedClock
 from holdfast.errors import GateWait, ItemError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import Store
 from holdfast_catalog.options import CatalogOptions
 from holdfast_catalog.providers.contract import Shop

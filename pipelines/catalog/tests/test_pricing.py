@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.items.grid import result_of
 from holdfast.features.rulings.rules import NewRuling
 from holdfast.kernel import Store

@@ -15,7 +15,7 @@ import structlog
 from holdfast.cli.composition import discover_limits
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import load_settings
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.rulings.rules import NewRuling
 from holdfast.kernel import Store
 from holdfast.kernel.jobs.control import Control, JobFile, JobRequest

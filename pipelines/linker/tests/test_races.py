@@ -17,7 +17,7 @@ import structlog
 from holdfast.cli.composition import file_access
 from holdfast.configuration import load_settings
 from holdfast.errors import UnfitState
-from holdfast.kernel.jobs.deleter import Deleter
+from holdfast.features.deletion.deleter import Deleter
 from holdfast.model import JobState
 from pipelines.linker.tests.entity_world import EntityWorld
 from pipelines.linker.tests.linker_site import LinkerSite

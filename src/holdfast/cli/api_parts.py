@@ -12,7 +12,6 @@ from typing import Any
 import structlog
 
 from holdfast.cli.composition import (
-    deletions_of,
     metrics_of,
     worker_options,
 )
@@ -21,14 +20,16 @@ from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.configuration import Settings
-from holdfast.features import Console, open_console
 from holdfast.features.accounts.compose import accounts_of, second_factors_of
 from holdfast.features.bulk.bulk import Bulk
 from holdfast.features.bulk.operation_runner import OperationRunner
+from holdfast.features.console import Console, open_console
+from holdfast.features.deletion.compose import deletions_of
 from holdfast.features.exports.export_writer import ExportWriter
 from holdfast.features.ingestion.adapter_scans import AdapterScans
 from holdfast.features.ingestion.compose import open_place
 from holdfast.features.items.item_lists import ItemLists
+from holdfast.features.jobs.kickoffs import Kickoffs
 from holdfast.features.jobs.live import Feed, Rates
 from holdfast.features.jobs.new_jobs import NewJobs
 from holdfast.features.library.compose import file_library
@@ -82,10 +83,9 @@ async def opened_parts(
             rates=rates,
             feed=Feed(console, rates, clock),
             runners=_runners(settings, pipelines, console, library, clock, log, name),
-            kickoffs=asyncio.Semaphore(_KICKOFFS),
+            kickoffs=Kickoffs(store, pipelines, asyncio.Semaphore(_KICKOFFS), new_worker),
             options=_api_options(settings, host),
             secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
-            new_worker=new_worker,
             name=name,
             new_name=worker_name,
             clock=clock,

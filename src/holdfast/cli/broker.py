@@ -26,7 +26,10 @@ def reset(
         False, "--force", help="Delete it even if it holds messages, which are lost."
     ),
 ) -> None:
-    """Delete a queue whose arguments differ from those Holdfast needs, and create it again."""
+    """Create a queue again, with the arguments it needs.
+
+    It is deleted first. RabbitMQ cannot change the arguments of a queue.
+    """
     settings = settings_from_environment()
     url = require_broker(settings)
     # Only here: commands that need no broker should not import it.

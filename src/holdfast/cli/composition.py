@@ -13,13 +13,10 @@ from holdfast.configuration import Settings
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.extension import Extension, installed
 from holdfast.extras import require
-from holdfast.features import Console
-from holdfast.features.deletion.rules import Deletions
+from holdfast.features.manifest import feature_chores
 from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles
 from holdfast.kernel import Store
 from holdfast.kernel.database.migrate import compare
-from holdfast.kernel.jobs.deleter import Deleter
-from holdfast.kernel.jobs.retention import Retention
 from holdfast.kernel.record.discover import DiscoverLimits
 from holdfast.kernel.worker.upkeep.parts import UpkeepLimits
 from holdfast.kernel.worker.worker_parts import WorkerOptions
@@ -141,18 +138,18 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         upkeep=upkeep_limits(settings),
         drain_seconds=settings.drain_seconds,
         flags=partial(served_flags, settings),
-        policies=settings.retention,
         only_job=only_job,
         until_idle=until_idle,
+        chores=feature_chores(settings),
     )
 
 
 def file_access(settings: Settings) -> FileAccess:
     folder = settings.data_dir / "temporary"
-    return FileAccess(_file_store(settings), LocalFiles(folder), settings.files.max_upload_bytes)
+    return FileAccess(file_store(settings), LocalFiles(folder), settings.files.max_upload_bytes)
 
 
-def _file_store(settings: Settings) -> FileStore:
+def file_store(settings: Settings) -> FileStore:
     files = settings.files
     if files.bucket:
         return open_bucket(settings, files.bucket, files.prefix or "")
@@ -165,19 +162,6 @@ def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> BucketStor
     from holdfast.files.bucket import BucketStore
 
     return BucketStore(settings.s3, bucket, prefix)
-
-
-def deleter_of(settings: Settings, store: Store, log: Any) -> Deleter:
-    files = _file_store(settings)
-    return Deleter(store, files.delete, log, files.list)
-
-
-def deletions_of(settings: Settings, console: Console, log: Any) -> Deletions:
-    return Deletions(console, deleter_of(settings, console.store, log), log)
-
-
-def retention_of(settings: Settings, store: Store, log: Any) -> Retention:
-    return Retention(store, deleter_of(settings, store, log), settings.retention, log)
 
 
 def upkeep_limits(settings: Settings) -> UpkeepLimits:

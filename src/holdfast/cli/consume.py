@@ -19,6 +19,7 @@ from holdfast.cli.opening import (
     wait_for_schema,
 )
 from holdfast.cli.pipelines import load_all
+from holdfast.cli.served_flags import extensions_of
 from holdfast.cli.signals import run_until_signalled
 from holdfast.configuration import Settings
 from holdfast.errors import UserError
@@ -47,7 +48,7 @@ def consume(pipelines: list[str] = PIPELINES, health_port: int | None = HEALTH_P
             )
     port = settings.health.port if health_port is None else health_port
     require_broker(settings)
-    wait_for_schema(settings, port)
+    wait_for_schema(settings, port, extensions_of(loaded))
     run_async(_consume(settings, loaded, port))
 
 

@@ -174,7 +174,8 @@ def _schema(settings: Settings) -> Finding:
         return Finding("schema", True, f"{file} will be created by the first command that needs it")
     require_current(url, schema=settings.database_schema)
     found = status(url, schema=settings.database_schema)
-    versions = ", ".join(f"{branch.name} {branch.current}" for branch in found.branches)
+    used = [branch for branch in found.branches if branch.current is not None]
+    versions = ", ".join(f"{branch.name} {branch.current}" for branch in used)
     return Finding("schema", True, f"{versions} in {settings.masked_database_url}")
 
 

@@ -28,7 +28,7 @@ def dry_starts(
     starts_of: Callable[[Sequence[StreamStatus]], Sequence[Start]],
 ) -> list[DrySource]:
     """Returns what the starts would discover; `starts_of` is given the streams as they are now."""
-    ensure_schema(settings)
+    ensure_schema(settings, [pipeline.extension])
 
     async def main() -> list[DrySource]:
         async with opened_store(settings) as store:

@@ -56,7 +56,7 @@ def load_own(name: str) -> Any:
     """Returns the command of this name, as its module registers it."""
     app = typer.Typer(rich_markup_mode=None)
     app.callback()(_options)  # so that it stays a group, even of one command
-    import_module(f"holdfast.{COMMANDS[name].module}").register(app)
+    import_module(COMMANDS[name].module).register(app)
     return typer.main.get_group(app).commands[name]
 
 

@@ -42,6 +42,7 @@ def _options(
 
 def main() -> None:
     try:
+        _check_arguments(sys.argv[1:])
         app()
     except UserError as error:
         _exit(error.message, error.hint)
@@ -57,6 +58,16 @@ def main() -> None:
         )
     except HoldfastError as error:
         _exit(str(error), None)
+
+
+def _check_arguments(arguments: list[str]) -> None:
+    """Bytes that are not UTF-8 cannot be stored as text."""
+    for argument in arguments:
+        shown = argument.encode(errors="backslashreplace").decode()
+        if shown != argument:
+            raise UserError(
+                f"the argument {shown!r} is not UTF-8 text", "A file can be given another name."
+            )
 
 
 def _exit(message: str, hint: str | None) -> None:

@@ -20,7 +20,7 @@ def migrate(
         ..., metavar="up|down|status", help="Upgrade, downgrade, or show the state."
     ),
     name: str | None = typer.Argument(
-        None, metavar="[NAME]", help="core or an extension. Default for up: all."
+        None, metavar="[NAME]", help="core or a pipeline. Default for up: all that have tables."
     ),
     version: str = typer.Argument(
         "-1",
@@ -33,13 +33,14 @@ def migrate(
 ) -> None:
     """Upgrade or downgrade the database schema, or show its state.
 
-    Core and each extension have their own versions: `up` upgrades all of them to the newest,
-    `up NAME` and `down NAME` change only one.
+    Core and each pipeline with tables have their own versions. `up` upgrades those that are there
+    to the newest, and creates the core's tables; `up NAME` creates or upgrades those of one. The
+    first use of a pipeline creates its tables too.
     """
     settings = settings_from_environment()
     url, schema = settings.database_url, settings.database_schema
     if direction == "up":
-        upgrade(url, name, schema=schema)
+        upgrade(url, name, schema=schema, only_used=name is None)
     elif direction == "down":
         if name is None:
             names = ", ".join(branch.name for branch in status(url, schema=schema).branches)

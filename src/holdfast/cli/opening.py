@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from time import sleep
@@ -71,21 +71,24 @@ def require_broker(settings: Settings) -> str:
     return settings.broker_url
 
 
-def ensure_schema(settings: Settings) -> None:
-    """Creates or upgrades the schema if that is safe: in an SQLite file, or an empty database.
+def ensure_schema(settings: Settings, pipelines: Iterable[str | None] = ()) -> None:
+    """Creates the tables of the core and of these pipelines, where they are missing. An SQLite file
+    is upgraded too.
 
-    On a server, only `holdfast migrate up` upgrades it."""
+    On a server, only `holdfast migrate up` upgrades tables that are there."""
     url, schema = settings.database_url, settings.database_schema
     found = status(url, schema=schema)
-    if found.up_to_date:
+    missing = found.unused(pipelines)
+    if found.up_to_date and not missing:
         return
-    if found.is_empty or (not found.newer and sqlite_file(url) is not None):
-        upgrade(url, schema=schema)
-    else:
+    if not found.is_empty and (found.newer or sqlite_file(url) is None):
         require_current(url, schema=schema)
+    upgrade(url, schema=schema, only_used=True, using=missing)
 
 
-def wait_for_schema(settings: Settings, health_port: int | None) -> None:
+def wait_for_schema(
+    settings: Settings, health_port: int | None, pipelines: Iterable[str | None] = ()
+) -> None:
     """Calls `ensure_schema` for the processes of a fleet, which may start before their database.
 
     Until it is there, the health port says that they are not ready."""
@@ -93,7 +96,7 @@ def wait_for_schema(settings: Settings, health_port: int | None) -> None:
     with ExitStack() as stack:
         for attempt, seconds in enumerate(backoff(system_random(), FIRST_SECONDS, LONGEST_SECONDS)):
             try:
-                ensure_schema(settings)
+                ensure_schema(settings, pipelines)
                 return
             except DatabaseGone as error:
                 if attempt == 0:
@@ -115,8 +118,9 @@ def _saying_why(host: str, port: int | None) -> Iterator[None]:
         server.stop()
 
 
-def ready_settings() -> Settings:
-    """Returns the settings, for commands that need an existing database with the right schema."""
+def ready_settings(pipeline: str | None = None) -> Settings:
+    """Returns the settings, for commands that need an existing database with the right schema, and
+    tables of the pipeline if they read them."""
     settings = settings_from_environment()
     file = sqlite_file(settings.database_url)
     if file is not None and not file.exists():
@@ -126,7 +130,14 @@ def ready_settings() -> Settings:
             "If you have one, change to its folder, or set HOLDFAST_DATABASE_URL or "
             "HOLDFAST_DATA_DIR.",
         )
-    require_current(settings.database_url, schema=settings.database_schema)
+    url, schema = settings.database_url, settings.database_schema
+    require_current(url, schema=schema)
+    if pipeline is not None and status(url, schema=schema).unused([pipeline]):
+        raise UserError(
+            f"{pipeline} was not used with this database yet",
+            f"The first command that writes creates its tables, such as `holdfast run {pipeline}`; "
+            f"so does `holdfast migrate up {pipeline}`.",
+        )
     return settings
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from holdfast.cli.output import seconds_left
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.jobs.why import Reason, why_not_running
 from holdfast.kernel import Store
 from holdfast.model import Counters, Job

@@ -126,7 +126,7 @@ def run_request(settings: Settings, request: Request) -> int:
             ),
         )
     file = None if request.input is None else open_table(request.input, request.table, settings)
-    ensure_schema(settings)
+    ensure_schema(settings, [request.pipeline.extension])
     code = run_async(JobRun(settings, request, file).run())
     sys.stdout.flush()
     return code

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.configuration import Settings
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.jobs.new_jobs import job_file
 from holdfast.features.library.compose import file_library
 from holdfast.features.library.file_imports import Received

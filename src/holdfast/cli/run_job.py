@@ -24,7 +24,7 @@ from holdfast.cli.supervisor import reap_dead_workers, worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.configuration import Settings
 from holdfast.errors import InputError, UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.items.grid import write_export
 from holdfast.features.jobs.why import why_not_running
 from holdfast.kernel import Store

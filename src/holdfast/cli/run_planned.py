@@ -15,7 +15,7 @@ from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.configuration import Settings
 from holdfast.extension import installed
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.kernel import Store
 from holdfast.kernel.jobs.control import Control
 from holdfast.model import Job, JobState, StreamStatus
@@ -42,7 +42,7 @@ def ask_plan(settings: Settings, pipeline: Pipeline, request: Mapping[str, Any])
     """Returns the answer of the pipeline's plan.
 
     What it orders is committed in the same transaction."""
-    ensure_schema(settings)
+    ensure_schema(settings, [pipeline.extension])
 
     async def ask() -> Any:
         async with opened_store(settings) as store:
@@ -52,9 +52,11 @@ def ask_plan(settings: Settings, pipeline: Pipeline, request: Mapping[str, Any])
     return run_async(ask())
 
 
-def make_change(settings: Settings, change: Callable[[Tx], Awaitable[Planned]]) -> Any:
-    """Changes an extension's own rows in one transaction; returns the answer."""
-    ensure_schema(settings)
+def make_change(
+    settings: Settings, pipeline: str, change: Callable[[Tx], Awaitable[Planned]]
+) -> Any:
+    """Changes the pipeline's own rows in one transaction; returns the answer."""
+    ensure_schema(settings, [pipeline])
 
     async def make() -> Any:
         async with opened_store(settings) as store:
@@ -65,7 +67,7 @@ def make_change(settings: Settings, change: Callable[[Tx], Awaitable[Planned]]) 
 
 def run_planned(settings: Settings, run: PlannedRun) -> int:
     """Asks the plan, shows its answer and works on what it ordered; returns the exit code."""
-    ensure_schema(settings)
+    ensure_schema(settings, [run.pipeline.extension])
     return run_async(_Run(settings, run).run())
 
 

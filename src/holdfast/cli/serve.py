@@ -10,6 +10,7 @@ import typer
 from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
 from holdfast.cli.opening import run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.pipelines import load_all
+from holdfast.cli.served_flags import extensions_of
 from holdfast.errors import UserError
 
 #: Connections are accepted before the first can be refused, so this must stay well below the limit
@@ -35,7 +36,7 @@ def api(
 
     settings = settings_from_environment()
     loaded = load_all(pipelines or [], settings)
-    wait_for_schema(settings, settings.health.port)
+    wait_for_schema(settings, settings.health.port, extensions_of(loaded))
     run_async(serve(settings, loaded, host, port, supervised))
 
 

@@ -25,7 +25,7 @@ from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.configuration import Settings
 from holdfast.errors import UserError
 from holdfast.extension import installed
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.jobs.live import Feed
 from holdfast.kernel import Store
 from holdfast.pipeline import Pipeline

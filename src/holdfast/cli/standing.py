@@ -55,7 +55,7 @@ from holdfast.columns import (
 )
 from holdfast.configuration import Settings
 from holdfast.errors import InputError, TwinColumns, UserError
-from holdfast.features.library.added_files import FileRows
+from holdfast.features.jobs.added_files import FileRows
 from holdfast.kernel.arrivals.adding import Adding, added_words, require_open
 from holdfast.kernel.arrivals.enqueue import Addition
 from holdfast.kernel.arrivals.idempotency import MessageKey
@@ -96,7 +96,7 @@ def open_job(pipeline: str = PIPELINE, option: list[str] = OPTION) -> None:
     settings = settings_from_environment()
     recipe = load_pipeline(pipeline, settings)
     options = checked_options(recipe.name, recipe.options, parse_options(option))
-    ensure_schema(settings)
+    ensure_schema(settings, [recipe.extension])
 
     async def main() -> tuple[int, bool]:
         async with opened_store(settings) as store:

@@ -10,19 +10,19 @@ import typer
 
 from holdfast.cli.arguments import HEALTH_PORT, PIPELINES
 from holdfast.cli.composition import (
-    deleter_of,
     metrics_of,
-    retention_of,
     serving_health,
     store_checks,
     upkeep_limits,
 )
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.pipelines import load_all
+from holdfast.cli.served_flags import extensions_of
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock
 from holdfast.configuration import Settings
+from holdfast.features.manifest import feature_chores
 from holdfast.kernel.jobs.control import Control
 from holdfast.kernel.worker.chores import begin
 from holdfast.kernel.worker.presence import present
@@ -52,7 +52,7 @@ def timers(
     # When supervised, it shares its environment with the server, but cannot share its port.
     default = None if supervised else settings.health.port
     port = default if health_port is None else health_port
-    wait_for_schema(settings, port)
+    wait_for_schema(settings, port, extensions_of(loaded))
     run_async(_run_upkeep(settings, loaded, port, supervised))
 
 
@@ -70,9 +70,8 @@ async def _run_upkeep(
             holder,
             metrics,
             log,
-            deleter_of(settings, store, log),
-            retention_of(settings, store, log),
             Tending(store, pipelines),
+            feature_chores(settings),
         )
 
         async def stop() -> None:

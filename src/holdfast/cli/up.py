@@ -31,7 +31,7 @@ from holdfast.columns import column_mapping
 from holdfast.configuration import Settings
 from holdfast.demo.part import Sample, demo_parts
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.library.files import NewFile
 from holdfast.features.switches.flags import FeatureFlags
 from holdfast.files import FileAccess
@@ -80,7 +80,7 @@ def up(
         references += [part for part in (_demo_file(), *demo_parts()) if part not in references]
     settings = settings_from_environment()
     loaded = load_all(references, settings)
-    wait_for_schema(settings, settings.health.port)
+    wait_for_schema(settings, settings.health.port, extensions_of(loaded))
     run_async(_run(settings, references, loaded, host, port, workers, world_port))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from holdfast.cli.output import errors, reason_text
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, NotThere
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.jobs.why import Reason, why_not_running
 from holdfast.kernel import Store
 from holdfast.model import JobState

@@ -26,6 +26,7 @@ from holdfast.cli.composition import (
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.output import errors, print_error
 from holdfast.cli.pipelines import load_all
+from holdfast.cli.served_flags import extensions_of
 from holdfast.cli.signals import STOP_SIGNALS, run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import Supervisor, WorkerChild, WorkerSetup, worker_name
 from holdfast.cli.waiting import WaitedFor, Waiting
@@ -88,7 +89,7 @@ def work(
     # Several supervised workers share one environment, but cannot share its port.
     if health_port is None and not supervised:
         health_port = settings.health.port
-    wait_for_schema(settings, health_port)
+    wait_for_schema(settings, health_port, extensions_of(loaded))
     if processes > 1:
         setup = WorkerSetup(_arguments(pipelines, job), until_idle, health_port=health_port)
         run_async(_supervise(settings, setup, processes, list(loaded), job))

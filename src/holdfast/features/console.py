@@ -19,6 +19,7 @@ from holdfast.features.jobs.reads import JobReads
 from holdfast.features.jobs.samples import SampleReads
 from holdfast.features.library.files import Files
 from holdfast.features.rulings.rules import Rulings
+from holdfast.features.schedules.table import Schedules
 from holdfast.kernel import Store
 from holdfast.kernel.record.streams import StreamReads
 
@@ -42,6 +43,7 @@ class Console:
     quotas: Quotas
     nonces: Nonces
     adapters: Adapters
+    schedules: Schedules
 
 
 def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
@@ -65,4 +67,5 @@ def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
         quotas=Quotas(database, limits),
         nonces=Nonces(database),
         adapters=Adapters(database),
+        schedules=Schedules(database),
     )

@@ -19,13 +19,10 @@ from holdfast.kernel.database.sqlite import open_sqlite
 from holdfast.kernel.gates.table import GateTable
 from holdfast.kernel.jobs.admission import NO_RULES, JobRules
 from holdfast.kernel.jobs.audit import Audit
-from holdfast.kernel.jobs.deletion import Deletion
 from holdfast.kernel.jobs.jobs import Jobs
 from holdfast.kernel.jobs.plans import Plans
 from holdfast.kernel.jobs.reads import Reads
-from holdfast.kernel.jobs.retention_rows import RetentionRows
 from holdfast.kernel.jobs.samples import Samples
-from holdfast.kernel.jobs.schedules import Schedules
 from holdfast.kernel.outbox.messages import Messages
 from holdfast.kernel.outbox.nudges import Nudges
 from holdfast.kernel.record.counters import CounterRows
@@ -55,7 +52,6 @@ class Store:
     messages: Messages
     nudges: Nudges
     workers: Workers
-    schedules: Schedules
     plans: Plans
     reads: Reads
     streams: StreamReads
@@ -63,8 +59,6 @@ class Store:
     audit: Audit
     cache: Cache
     flags: Flags
-    deletion: Deletion
-    retention: RetentionRows
     counter_rows: CounterRows
 
     @property
@@ -118,7 +112,6 @@ async def open_store(
         messages=Messages(database),
         nudges=Nudges(database),
         workers=Workers(database),
-        schedules=Schedules(database),
         plans=Plans(database),
         reads=Reads(database),
         streams=StreamReads(database),
@@ -126,8 +119,6 @@ async def open_store(
         audit=Audit(database),
         cache=Cache(database),
         flags=Flags(database),
-        deletion=Deletion(database),
-        retention=RetentionRows(database),
         counter_rows=CounterRows(database),
     )
 

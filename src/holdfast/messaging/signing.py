@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast.errors import NotAllowed
-from holdfast.kernel.jobs.retention_rows import KEYS_DAYS
+from holdfast.kernel.arrivals.idempotency import KEYS_DAYS
 from holdfast.settings import setting
 
 ZEROS = "0" * 64

@@ -12,49 +12,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from holdfast import __version__
-from holdfast.features.accounts import (
-    api_session as session,
-)
-from holdfast.features.accounts import (
-    api_tokens as tokens,
-)
-from holdfast.features.accounts import (
-    api_usage as usage,
-)
-from holdfast.features.accounts import (
-    api_users as users,
-)
-from holdfast.features.audit import api as audit
-from holdfast.features.bulk import api as operations
-from holdfast.features.dead_letters import api as dead_letters
-from holdfast.features.deletion import api as deletion
-from holdfast.features.exports import api as exports
-from holdfast.features.gates import api as gates
-from holdfast.features.ingestion import api as ingestion
-from holdfast.features.items import api as items
-from holdfast.features.items import api_new_items as new_items
-from holdfast.features.jobs import (
-    api as jobs,
-)
-from holdfast.features.jobs import (
-    api_actions as job_actions,
-)
-from holdfast.features.jobs import (
-    api_events as events,
-)
-from holdfast.features.jobs import (
-    api_pipelines as pipelines,
-)
-from holdfast.features.jobs import (
-    api_streams as streams,
-)
-from holdfast.features.library import api as files
-from holdfast.features.overview import api as overview
-from holdfast.features.rulings import api as rulings
-from holdfast.features.rulings import api_pending as pending
-from holdfast.features.schedules import api as schedules
-from holdfast.features.switches import api_flags as flags
-from holdfast.features.switches import api_kill_switches as kill_switches
+from holdfast.features.manifest import routers_of
 from holdfast.kernel.worker.chores import Chore, begin
 from holdfast.server import health
 from holdfast.server.dependencies import Parts
@@ -68,12 +26,6 @@ from holdfast.server.middleware import (
     hosts_of,
 )
 from holdfast.server.problems import RESPONSES, Problem, add_handlers
-
-ROUTERS = (
-    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, new_items, rulings,
-    pending, exports, deletion, operations, streams, gates, dead_letters, schedules, kill_switches,
-    flags, ingestion, audit, events, overview, health,
-)  # fmt: skip
 
 _LOST_SECONDS = 2.0
 _LOOK_SECONDS = 0.5
@@ -103,6 +55,11 @@ async def openapi_document(request: Request, person: Someone) -> JSONResponse:
     return JSONResponse(request.app.openapi())
 
 
+def api_routers() -> list[APIRouter]:
+    """Returns the routes for programs, in the order of the reference."""
+    return [*routers_of("routes"), health.router]
+
+
 def create_app(parts: Parts) -> FastAPI:
     app = _App(
         title="Holdfast",
@@ -115,9 +72,8 @@ def create_app(parts: Parts) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.parts = parts
-    for module in ROUTERS:
-        app.include_router(module.router)
-    app.include_router(_document)
+    for router in (*api_routers(), _document):
+        app.include_router(router)
     add_handlers(app)
     server = parts.options.server
     app.add_middleware(RequestLimits, max_upload_bytes=parts.options.max_upload_bytes)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import orjson
 from itsdangerous import BadData, URLSafeSerializer
 
 from holdfast.server.problems import Malformed
 
+R = TypeVar("R")
 _LONGEST = 2000
 
 
@@ -43,3 +44,16 @@ class Cursors:
                 "`after` is not a cursor of this list with this filter",
                 "Send the `next` of the previous page with the same filter, or leave it out.",
             ) from None
+
+    async def page(
+        self,
+        after: str | None,
+        size: int,
+        read: Callable[[Any, int], Awaitable[Sequence[R]]],
+        position: Callable[[R], Any],
+    ) -> tuple[Sequence[R], str | None]:
+        """Returns at most `size` rows of the list, and the cursor of the page after them, if there
+        is one."""
+        rows = await read(self.read(after), size + 1)
+        more = self.write(position(rows[size - 1])) if len(rows) > size else None
+        return rows[:size], more

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.features import Console
 from holdfast.features.accounts.accounts import Accounts
 from holdfast.features.accounts.second_factors import SecondFactors
 from holdfast.features.bulk.bulk import Bulk
 from holdfast.features.bulk.operation_runner import OperationRunner
+from holdfast.features.console import Console
 from holdfast.features.deletion.rules import Deletions
 from holdfast.features.exports.export_writer import ExportWriter
 from holdfast.features.ingestion.adapter_scans import AdapterScans
 from holdfast.features.items.item_lists import ItemLists
+from holdfast.features.jobs.kickoffs import Kickoffs
 from holdfast.features.jobs.live import Feed, Rates
 from holdfast.features.jobs.new_jobs import NewJobs
 from holdfast.features.library.file_leftovers import FileLeftovers
 from holdfast.features.library.file_library import FileLibrary
 from holdfast.features.switches.flags import FeatureFlags
 from holdfast.kernel import Store
+from holdfast.kernel.arrivals.adding import Adding
 from holdfast.kernel.jobs.control import Control
 from holdfast.kernel.worker.lost_workers import LostWorkers
 from holdfast.kernel.worker.own_files import OwnFiles
-from holdfast.kernel.worker.worker import Worker
 from holdfast.observe.health import HealthOptions
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Fetch, Pipeline
 from holdfast.server.options import ServerOptions
 from holdfast.stored_files import PipelineFiles
+from holdfast_client.records import MAX_INPUT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,9 @@ class Parts:
     rates: Rates
     feed: Feed
     runners: Runners
-    kickoffs: asyncio.Semaphore  # bounds the workers that run within requests
+    kickoffs: Kickoffs
     options: ApiOptions
     secret: bytes
-    new_worker: Callable[[int], Worker]  # a worker for one job, within a request
     name: str  # the name of this process among workers
     new_name: Callable[[], str]  # a unique worker name
     clock: Clock
@@ -88,6 +88,11 @@ class Parts:
     def fetch(self) -> Fetch:
         """Reads with a named query, as the pages of an extension read its tables."""
         return self.store.fetch
+
+    @property
+    def adding(self) -> Adding:
+        """Adds records to standing jobs."""
+        return Adding(self.store, self.pipelines, MAX_INPUT_BYTES, self.log)
 
     def files_of(self, pipeline: str) -> PipelineFiles:
         """Returns the pipeline's own files, as it sees them."""

@@ -109,3 +109,7 @@ FILTERS = {
 }
 TESTS = {"figure": is_figure}
 GLOBALS = {"share": share}
+
+
+def item_count(count: int) -> str:
+    return "1 item" if count == 1 else f"{count:,} items"

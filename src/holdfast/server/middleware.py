@@ -42,6 +42,7 @@ MAX_BODY_BYTES = 1 << 20
 #: Room for the other fields and the boundaries of a form with a file.
 _FORM_BYTES = 1 << 20
 _UPLOADS = ("/api/files", "/api/jobs")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 #: A name or an address with an optional port; nothing that could redirect a link elsewhere.
@@ -154,7 +155,7 @@ class SecurityHeaders:
 
 class RequestLimits:
     """Refuses bodies that declare or turn out to be too large, and URLs with a NUL, which no
-    database can store."""
+    database can store, or with a control character in the path."""
 
     def __init__(self, app: ASGIApp, max_upload_bytes: int) -> None:
         self._app = app
@@ -164,8 +165,12 @@ class RequestLimits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if b"%00" in scope["query_string"] or "\0" in scope["path"]:
+        if b"%00" in scope["query_string"]:
             await answer(400, "the URL contains a NUL character")(scope, receive, send)
+            return
+        if _CONTROL.search(scope["path"]):
+            # Without a line break at its end, the path may be another one.
+            await answer(400, "the path contains a control character")(scope, receive, send)
             return
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
             # A proxy that trusts the other header would see different requests than we do.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from fastapi.routing import APIRoute
 
-from holdfast.server.api_app import ROUTERS
+from holdfast.server.api_app import api_routers
 
 _HEAD = """# HTTP API
 
@@ -19,20 +21,22 @@ Lists return `next`, to be sent as `after`; it is null on the last page. Every P
 
 
 def reference() -> str:
+    sections = defaultdict[str, list[str]](list)
+    for router in api_routers():
+        for route in router.routes:
+            if isinstance(route, APIRoute) and route.include_in_schema:
+                sections[str(route.tags[0])].append(_line(route))
     lines = [_HEAD]
-    heading = ""
-    for module in ROUTERS:
-        for route in module.router.routes:
-            if not isinstance(route, APIRoute) or not route.include_in_schema:
-                continue
-            if str(route.tags[0]) != heading:
-                heading = str(route.tags[0])
-                lines += ["", f"## {heading.capitalize()}", "", "| Route | |", "|---|---|"]
-            method = min(route.methods or {"GET"})
-            about = " ".join((route.description or "").split())
-            text = f"{route.summary}. {about}".strip()
-            lines.append(f"| `{method} {route.path_format}` | {text} |")
+    for heading, rows in sections.items():
+        lines += ["", f"## {heading.capitalize()}", "", "| Route | |", "|---|---|", *rows]
     return "\n".join(lines) + "\n"
+
+
+def _line(route: APIRoute) -> str:
+    method = min(route.methods or {"GET"})
+    about = " ".join((route.description or "").split())
+    text = f"{route.summary}. {about}".strip()
+    return f"| `{method} {route.path_format}` | {text} |"
 
 
 if __name__ == "__main__":

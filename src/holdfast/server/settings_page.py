@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from holdfast.features.accounts import api_users as users
 from holdfast.features.accounts.accounts import Role
-from holdfast.features.switches import api_flags as flags
-from holdfast.features.switches import api_kill_switches as kill_switches
+from holdfast.features.accounts.shapes import link_of
 from holdfast.features.switches.kill_switches import switch
 from holdfast.server.context import Visit, Visitor
 from holdfast.server.forms import AdminPost, fields, reason_in
@@ -19,12 +17,12 @@ router = APIRouter(prefix="/settings")
 @router.get("")
 async def show(visit: Visitor) -> Response:
     person, parts = visit.person, visit.parts
-    people = (await users.index(person, parts)).users if person.is_admin else []
+    people = await parts.console.people.users() if person.is_admin else []
     return await visit.page(
         "settings.html",
         here="settings",
-        flags=(await flags.index(person, parts)).flags,
-        switches=(await kill_switches.index(person, parts)).kill_switches,
+        flags=await parts.flags.all(),
+        switches=await parts.store.reads.kill_switches(),
         pipelines=sorted(parts.pipelines),
         people=people,
         roles=Role,
@@ -79,5 +77,5 @@ async def make_link(name: str, visit: AdminPost) -> Response:
 async def _show_link(visit: Visit, name: str) -> Response:
     require_session(visit.person, "create a login link")
     token = await visit.parts.accounts.make_link(name, visit.person.name)
-    url = users.link_of(visit.request, token)
+    url = link_of(visit.request, token)
     return await visit.page("secret.html", here="settings", name=name, secret=url, kind="link")

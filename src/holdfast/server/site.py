@@ -7,7 +7,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
@@ -15,52 +15,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from holdfast.errors import DatabaseGone, NotAllowed, NotThere, UserError
-from holdfast.features.accounts import (
-    pages_account as account,
-)
-from holdfast.features.accounts import (
-    pages_login as login,
-)
-from holdfast.features.accounts import (
-    pages_second_factor as second_factor,
-)
-from holdfast.features.audit import pages as audit
-from holdfast.features.bulk import pages as operations
-from holdfast.features.dead_letters import pages as dead_letters
-from holdfast.features.deletion import pages as deletion
-from holdfast.features.exports import pages as exports
-from holdfast.features.gates import pages as gates
-from holdfast.features.ingestion import pages as ingestion
-from holdfast.features.items import pages as item
-from holdfast.features.jobs import (
-    pages_actions as job_actions,
-)
-from holdfast.features.jobs import (
-    pages_job as job,
-)
-from holdfast.features.jobs import (
-    pages_list as jobs,
-)
-from holdfast.features.jobs import (
-    pages_new_job as new_job,
-)
-from holdfast.features.jobs import (
-    pages_streams as streams,
-)
-from holdfast.features.overview import pages as overview
-from holdfast.features.rulings import pages as pending
-from holdfast.features.schedules import pages as schedules
+from holdfast.features.manifest import routers_of
 from holdfast.server import settings_page
 from holdfast.server.context import Site, Visit, is_partial, login_path, site_of
 from holdfast.server.identity import find_person, parts_of
 from holdfast.server.navigation import Entry, PagePack
 from holdfast.server.problems import status_of
 
-VIEWS = (
-    login, overview, jobs, job, job_actions, exports, operations, item, new_job, pending, streams,
-    gates, dead_letters, deletion, ingestion, schedules, audit, settings_page, account,
-    second_factor,
-)  # fmt: skip
 #: Paths that respond as an API, to people too; extensions add their own.
 _API_PREFIXES = ("/api/", "/healthz", "/readyz", "/metrics")
 
@@ -76,6 +37,10 @@ class _RevalidatedFiles(StaticFiles):
         return response
 
 
+def page_routers() -> list[APIRouter]:
+    return [*routers_of("pages"), settings_page.router]
+
+
 def add_pages(app: FastAPI, packs: Sequence[PagePack] = ()) -> None:
     app.state.site = Site(packs)
     app.state.uploads = tuple(path for pack in packs for path in pack.uploads)
@@ -85,8 +50,8 @@ def add_pages(app: FastAPI, packs: Sequence[PagePack] = ()) -> None:
             name = f"static {pack.name}"
             app.mount(f"/static/{pack.name}", _RevalidatedFiles(directory=pack.static), name)
     app.mount("/static", _RevalidatedFiles(directory=Path(__file__).parent / "static"), "static")
-    for view in VIEWS:
-        app.include_router(view.router, include_in_schema=False)
+    for router in page_routers():
+        app.include_router(router, include_in_schema=False)
     for pack in packs:
         app.include_router(pack.router, include_in_schema=False)
         if pack.api is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from fastapi import APIRouter, Depends, Response
 
 from holdfast.errors import NotThere
-from holdfast.features.switches.api_flags import require_flag
+from holdfast.features.switches.flag_needed import require_flag
 from holdfast.server.context import Visitor
 from holdfast.server.identity import PartsOf
 from holdfast.server.navigation import Entry, PagePack

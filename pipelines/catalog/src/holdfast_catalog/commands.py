@@ -57,7 +57,7 @@ def load(
     settings = settings_from_environment()
     options: CatalogOptions = settings.of("catalog")
     table = open_table(file, table_limits(settings))
-    ensure_schema(settings)
+    ensure_schema(settings, ["catalog"])
     name, loaded = source or file.stem, loading.Loaded()
 
     async def main() -> bool:
@@ -114,7 +114,7 @@ def unload(
     source: str = typer.Argument(..., metavar="SOURCE", help="Name of a catalogue."),
 ) -> None:
     """Remove a catalogue that was loaded."""
-    settings = ready_settings()
+    settings = ready_settings("catalog")
 
     async def main() -> int:
         async with opened_store(settings) as store:
@@ -215,7 +215,7 @@ def shop(
         "settings": orjson.dumps({key: value for key, value in details.items() if value}).decode(),
     }
     make_provider(shop_of(row), settings.of("catalog"))  # refuses what cannot work
-    ensure_schema(settings)
+    ensure_schema(settings, ["catalog"])
 
     async def main() -> None:
         async with opened_store(settings) as store:
@@ -236,7 +236,7 @@ def switch_shop(
     if state not in ("on", "off"):
         raise UserError(f"a shop is on or off, not {state!r}")
     settings = settings_from_environment()
-    ensure_schema(settings)
+    ensure_schema(settings, ["catalog"])
 
     async def main() -> bool:
         async with opened_store(settings) as store:
@@ -262,7 +262,7 @@ def _no_shop(name: str) -> UserError:
 @app.command("drop-shop")
 def drop_shop(name: str = NAME) -> None:
     """Remove a shop."""
-    settings = ready_settings()
+    settings = ready_settings("catalog")
 
     async def main() -> bool:
         async with opened_store(settings) as store:
@@ -291,7 +291,7 @@ def _pairs(given: list[str], option: str) -> dict[str, str]:
 
 
 def _fetched(query: str) -> list[dict[str, Any]]:
-    settings = ready_settings()
+    settings = ready_settings("catalog")
 
     async def main() -> list[dict[str, Any]]:
         async with opened_store(settings) as store:

@@ -96,7 +96,7 @@ def match(
         format_of(out, None)  # refuses the format before anything is created
     found = _project(settings, project or file.stem, rules)
     change = find_or_add_dataset(found, file.name, columns, content_key(file), new=new)
-    dataset_id = make_change(settings, change)
+    dataset_id = make_change(settings, "linker", change)
     options = found.job_options(mapping_text(columns), dataset_id)
     request = _request(settings, file, options, workers)
     code = run_request(settings, replace(request, out=out, new=new, work=work))
@@ -139,7 +139,7 @@ def _request(
 def _project(settings: Settings, name: str, rules: dict[str, Any]) -> Project:
     require_contact = settings.of("linker").require_contact
     change = find_or_add_project(settings.owner, name, rules, require_contact)
-    project: Project = make_change(settings, change)
+    project: Project = make_change(settings, "linker", change)
     errors.print(f"Project {project.id} {project.name}, {project.rules.provider}.", markup=False)
     return project
 
@@ -182,7 +182,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 @app.command("projects")
 def projects(as_json: bool = JSON) -> None:
     """List your projects, with their entries by state."""
-    settings = ready_settings()
+    settings = ready_settings("linker")
 
     async def main() -> list[dict[str, Any]]:
         async with opened_store(settings) as store:
@@ -226,7 +226,7 @@ def quickstatements(
     What each entry says about its item becomes a statement. Entries for which people decided that
     there is no item yet create one.
     """
-    settings = ready_settings()
+    settings = ready_settings("linker")
 
     async def main() -> int:
         async with opened_store(settings) as store:

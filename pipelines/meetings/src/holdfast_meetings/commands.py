@@ -71,7 +71,7 @@ def add(
 @app.command("list")
 def list_municipalities(as_json: bool = JSON) -> None:
     """List the municipalities and the state of their streams."""
-    settings = ready_settings()
+    settings = ready_settings("meetings")
 
     async def main() -> list[dict[str, Any]]:
         async with opened_store(settings) as store:
@@ -153,7 +153,7 @@ def export(
 
     Ordered by date, document and number. Pages that are no longer on the site are left out.
     """
-    settings = ready_settings()
+    settings = ready_settings("meetings")
 
     async def main() -> None:
         async with opened_store(settings) as store:

@@ -39,7 +39,10 @@ def projects(as_json: bool = JSON) -> None:
 
 @app.command("status")
 def status(as_json: bool = JSON) -> None:
-    """Show how many messages were processed, and which are parked, waiting or dead, and why."""
+    """Show what became of the messages, in numbers.
+
+    Which are parked, waiting or dead, and why.
+    """
     rows = _read("posts_event_counts", {})
     if as_json:
         print_json(rows)
@@ -57,7 +60,10 @@ def messages(
     ),
     as_json: bool = JSON,
 ) -> None:
-    """List the messages that are parked, waiting or dead, with the reason and the next try."""
+    """List the messages that were not processed.
+
+    Those that are parked, waiting or dead, with the reason and the next try.
+    """
     wanted = state.upper() if state else None
     if wanted and wanted not in _STATES:
         raise UserError(f"there is no state {state!r}", hint="It is parked, waiting or dead.")
@@ -81,7 +87,7 @@ def release(
     wanted = state.upper() if state else None
     if (key is None) == (wanted is None) or (wanted and wanted not in _STATES):
         raise UserError("name one message, or --state parked, waiting or dead", hint=_LISTED)
-    settings = ready_settings()
+    settings = ready_settings("posts")
 
     async def main() -> int:
         async with opened_store(settings) as store:
@@ -96,12 +102,13 @@ def release(
 
 @app.command("rollback")
 def rollback() -> None:
-    """Go back to legacy messages: events are parked from now on, legacy messages processed.
+    """Go back to legacy messages.
 
-    Takes effect in all processes within two seconds, without a restart. Nothing is lost: parked
+    Events are parked from now on, and legacy messages processed. Takes effect in all processes
+    within two seconds, without a restart. Nothing is lost: parked
     events are processed when the new mode is on again.
     """
-    settings = ready_settings()
+    settings = ready_settings("posts")
 
     async def main() -> None:
         async with opened_store(settings) as store:
@@ -126,7 +133,7 @@ def _set_aside(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(query: str, params: dict[str, Any]) -> list[dict[str, Any]]:
-    settings = ready_settings()
+    settings = ready_settings("posts")
 
     async def main() -> list[dict[str, Any]]:
         async with opened_store(settings) as store:

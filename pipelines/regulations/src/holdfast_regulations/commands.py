@@ -233,7 +233,7 @@ def verify_evidence(
 
     Exit code 0: everything is as it was stored; 1: something is damaged or missing.
     """
-    settings = ready_settings()
+    settings = ready_settings("regulations")
     only = _only(settings, file, source)
 
     async def main() -> Report:
@@ -265,7 +265,7 @@ def warc(
     With --source or --sources, only those of these sources. A body that several captures share is
     written once; the others are revisit records.
     """
-    settings = ready_settings()
+    settings = ready_settings("regulations")
     only = _only(settings, file, source)
 
     async def main() -> int:

@@ -41,7 +41,7 @@ class MadeToken(Shape):
 @router.get("", summary="List the tokens")
 async def index(person: Someone, parts: PartsOf) -> TokenList:
     """You see your own tokens; admins see all."""
-    tokens = await parts.console.people.tokens(None if person.is_admin else person.name)
+    tokens = await parts.console.people.tokens(person.own_scope)
     return TokenList(tokens=[TokenShape.model_validate(token) for token in tokens])
 
 

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Request
 from pydantic import Field, StringConstraints
 
 from holdfast.features.accounts.accounts import Role
+from holdfast.features.accounts.shapes import NameInPath, UserName, UserShape, link_of, user_shape
 from holdfast.server.identity import Admin, PartsOf, require_session
 from holdfast.server.shapes import Shape
 
 router = APIRouter(prefix="/api/users", tags=["users"])
 
-UserName = Annotated[str, StringConstraints(max_length=64, pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
-NameInPath = Annotated[UserName, Path(alias="name", examples=["ada"])]
 NewPassword = Annotated[str, StringConstraints(min_length=12, max_length=1000)]
-
-
-class UserShape(Shape):
-    name: str = Field(examples=["ada"])
-    role: Role
-    has_password: bool
-    disabled: bool
-    created_at: datetime | None
-    updated_at: datetime | None
 
 
 class UserList(Shape):
@@ -52,7 +41,7 @@ class LinkShape(Shape):
 
 @router.get("", summary="List the accounts")
 async def index(person: Admin, parts: PartsOf) -> UserList:
-    return UserList(users=[_shape(user) for user in await parts.console.people.users()])
+    return UserList(users=[user_shape(user) for user in await parts.console.people.users()])
 
 
 @router.post("", status_code=201, summary="Add an account")
@@ -60,7 +49,7 @@ async def add(body: NewUser, person: Admin, parts: PartsOf) -> UserShape:
     if body.password is not None:
         require_session(person, "set a password")
     await parts.accounts.add_user(body.name, body.role, body.password, person.name)
-    return _shape(await parts.console.people.user(body.name))
+    return user_shape(await parts.console.people.user(body.name))
 
 
 @router.patch("/{name}", summary="Change an account")
@@ -72,7 +61,7 @@ async def change(name: NameInPath, body: UserChange, person: Admin, parts: Parts
     await parts.accounts.change_user(
         name, person.name, role=body.role, disabled=body.disabled, password=body.password
     )
-    return _shape(await parts.console.people.user(name))
+    return user_shape(await parts.console.people.user(name))
 
 
 @router.post("/{name}/link", status_code=201, summary="Create a one-time login link")
@@ -80,12 +69,3 @@ async def make_link(name: NameInPath, request: Request, person: Admin, parts: Pa
     require_session(person, "create a login link")
     token = await parts.accounts.make_link(name, person.name)
     return LinkShape(url=link_of(request, token))
-
-
-def _shape(user: object) -> UserShape:
-    return UserShape.model_validate(user)
-
-
-def link_of(request: Request, token: str) -> str:
-    """Returns the page that accepts a one-time link."""
-    return f"{request.base_url}login/{token}"

@@ -18,9 +18,9 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import console, errors, print_json, print_table
 from holdfast.clock import SystemClock
 from holdfast.errors import NotThere
-from holdfast.features import open_console
 from holdfast.features.accounts.accounts import Accounts, Role
 from holdfast.features.accounts.compose import accounts_of, second_factors_of
+from holdfast.features.console import open_console
 from holdfast.kernel import Store
 
 T = TypeVar("T")
@@ -100,7 +100,10 @@ def user_list(as_json: bool = JSON) -> None:
 
 
 def user_disable(name: str = _NAME) -> None:
-    """Disable an account: its sessions and tokens stop working. Its jobs are kept."""
+    """Disable an account.
+
+    Its sessions and tokens stop working. Its jobs are kept.
+    """
 
     async def action(accounts: Accounts, store: Store, actor: str) -> None:
         await accounts.change_user(name, actor, disabled=True)
@@ -123,7 +126,10 @@ def user_link(
 
 
 def user_reset_second_factor(name: str = _NAME) -> None:
-    """Remove the second factor of a user who lost the app and the recovery codes."""
+    """Remove a lost second factor.
+
+    The user logs in without one, and can set up another.
+    """
 
     async def action(accounts: Accounts, store: Store, actor: str) -> bool:
         factors = second_factors_of(open_console(store), SystemClock())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.errors import NotAllowed, NotThere, UserError
-from holdfast.features import Console
 from holdfast.features.accounts.accounts import Accounts, Secret
 from holdfast.features.accounts.passwords import check_password
 from holdfast.features.accounts.person import Person
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 LONGEST_NAME = 200
 MOST_DAYS = 3660

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 from fastapi import APIRouter, Response
 
-from holdfast.features.accounts import api_tokens as tokens
 from holdfast.features.accounts.own_account import MOST_DAYS, OwnAccount
 from holdfast.server.context import Visit, Visitor
 from holdfast.server.formatting import size
@@ -20,14 +19,14 @@ router = APIRouter(prefix="/account")
 @router.get("")
 async def show(visit: Visitor) -> Response:
     user = await visit.parts.console.people.user(visit.person.name)
-    listed = await tokens.index(visit.person, visit.parts)
+    tokens = await visit.parts.console.people.tokens(visit.person.own_scope)
     quotas = visit.parts.console.quotas
     used, limits = asdict(await quotas.used(user.name)), asdict(quotas.limits)
     return await visit.page(
         "account.html",
         here="account",
         user=user,
-        tokens=listed.tokens,
+        tokens=tokens,
         usage=[(name, _amount(name, used[name]), _amount(name, limits[name])) for name in used],
         second_factor=await visit.parts.second_factors.is_needed(user.name),
     )

@@ -22,6 +22,11 @@ class Person:
         return self.name if self.role is Role.OPERATOR else None
 
     @property
+    def own_scope(self) -> str | None:
+        """The same for what only admins see of others, such as exports: readers see their own."""
+        return None if self.is_admin else self.name
+
+    @property
     def is_admin(self) -> bool:
         return self.role is Role.ADMIN
 

@@ -1,1 +1,8 @@
 """Who did what."""
+
+from holdfast.features.manifest import Manifest
+
+MANIFEST = Manifest(
+    routes=("api",),
+    pages=("pages",),
+)

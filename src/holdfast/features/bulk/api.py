@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from holdfast.features.accounts.person import Person
 from holdfast.features.bulk.bulk import MOST_JOBS, BulkRequest
-from holdfast.features.bulk.operations import NewOperation, Operation
-from holdfast.features.exports.api import Format
+from holdfast.features.bulk.shapes import (
+    OperationList,
+    OperationShape,
+    operation_shape,
+    operations_page,
+)
+from holdfast.features.exports.shapes import Format
 from holdfast.features.items.item_filters import in_utc
 from holdfast.features.items.items import ItemFilter
-from holdfast.model import ItemStatus, JobState, Json
-from holdfast.server.cursors import Cursors
-from holdfast.server.dependencies import Parts
+from holdfast.model import ItemStatus, JobState
 from holdfast.server.idempotency import IdempotentRoute, request_key
 from holdfast.server.identity import Operator, PartsOf, Someone, parts_of
 from holdfast.server.shapes import Id, Shape, Text
@@ -95,29 +97,6 @@ class Preview(Shape):
     )
 
 
-class OperationShape(Shape):
-    id: int
-    owner_id: str
-    kind: str
-    target: dict[str, Any]
-    job_ids: list[int]
-    state: Literal["QUEUED", "RUNNING", "DONE", "FAILED", "CANCELLED"]
-    expected_count: int
-    done_count: int
-    left_count: int = Field(
-        description="Items left unchanged: permanent errors, or no attempts left."
-    )
-    result: list[int] = Field(description="Ids of the exports it created.")
-    error: str | None
-    created_at: datetime | None
-    finished_at: datetime | None
-
-
-class OperationList(Shape):
-    operations: list[OperationShape]
-    next: str | None
-
-
 @router.post("/preview", summary="Preview what an operation would affect")
 async def preview(body: NewOperationBody, person: Operator, parts: PartsOf) -> Preview:
     preview = await parts.bulk.preview(body.request, person)
@@ -144,13 +123,7 @@ async def index(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 50,
     after: str | None = None,
 ) -> OperationList:
-    cursors = Cursors(parts.secret, "operations", person.name, {})
-    operations = await parts.console.operations.page(
-        person.scope, page_size + 1, cursors.read(after)
-    )
-    more = cursors.write(operations[page_size - 1].id) if len(operations) > page_size else None
-    shapes = [operation_shape(operation) for operation in operations[:page_size]]
-    return OperationList(operations=shapes, next=more)
+    return await operations_page(person, parts, page_size, after)
 
 
 @router.get("/{operation_id}", summary="Show an operation")
@@ -160,31 +133,4 @@ async def show(operation_id: Id, person: Someone, parts: PartsOf) -> OperationSh
 
 @router.post("/{operation_id}/cancel", summary="Stop an operation")
 async def cancel(operation_id: Id, person: Operator, parts: PartsOf) -> OperationShape:
-    await parts.console.operations.operation(operation_id, person.scope)
-    await parts.console.operations.cancel(operation_id, person.name)
-    return operation_shape(await parts.console.operations.operation(operation_id))
-
-
-def operation_shape(operation: Operation) -> OperationShape:
-    fields = {name: getattr(operation, name) for name in OperationShape.model_fields}
-    return OperationShape(**fields | {"target": dict(operation.target)})
-
-
-async def decide_in_bulk(
-    criteria: Json, counts: Mapping[int, int], reason: str, person: Person, parts: Parts
-) -> OperationShape:
-    """Starts an operation for routes of extensions: it decides what `Pipeline.proposals` proposes
-    for the criteria, in jobs with this many items each."""
-    target = {"criteria": criteria, "reason": reason}
-    expected = sum(counts.values())
-    new = NewOperation(person.name, "decide", target, list(counts), expected)
-    operations = parts.console.operations
-    return operation_shape(await operations.operation(await operations.add(new)))
-
-
-async def export_jobs(
-    job_ids: Sequence[int], format: Format, person: Person, parts: Parts
-) -> OperationShape:
-    """Exports each of the jobs, for routes of extensions."""
-    request = BulkRequest("export", job_ids=job_ids, format=format)
-    return operation_shape(await parts.bulk.start(request, person))
+    return operation_shape(await parts.bulk.cancel(operation_id, person))

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import NotThere, UserError
-from holdfast.features import Console
 from holdfast.features.accounts.person import Person
 from holdfast.features.bulk.operation_runner import permanent_codes
 from holdfast.features.bulk.operations import NewOperation, Operation
@@ -19,6 +18,9 @@ from holdfast.features.jobs.reads import CountedJob
 from holdfast.kernel.arrivals.idempotency import RequestKey
 from holdfast.model import FINAL, OPEN, ItemStatus, Job, JobState
 from holdfast.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 MOST_JOBS = 1000
 _FASTEST = 1_000_000  # items per second
@@ -93,6 +95,13 @@ class Bulk:
         new = NewOperation(person.name, request.kind, target, ids, matches.count, key)
         operations = self.console.operations
         return await operations.operation(await operations.add(new))
+
+    async def cancel(self, operation_id: int, person: Person) -> Operation:
+        """Stops an operation that the person may see; what it changed stays changed."""
+        operations = self.console.operations
+        await operations.operation(operation_id, person.scope)
+        await operations.cancel(operation_id, person.name)
+        return await operations.operation(operation_id)
 
     async def count(self, job: Job, filter: ItemFilter) -> Count:
         """Counts how many of a job's items match, whatever their columns contain."""

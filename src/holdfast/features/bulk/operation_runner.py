@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import (
     ERROR_CODES,
@@ -16,19 +15,20 @@ from holdfast.errors import (
     RetryClass,
     UserError,
 )
-from holdfast.features import Console
 from holdfast.features.bulk.operations import Chunk, Following, Hold
 from holdfast.features.exports.exports import NewExport
 from holdfast.features.items.items import ItemFilter
-from holdfast.features.items.value_search import Value, search
+from holdfast.features.items.value_search import filter_of, search, values_in
 from holdfast.kernel.database.chunks import EARLIEST, LATEST, FinishedItems, FreeRanges, NamedItems
 from holdfast.kernel.jobs.control import Control
 from holdfast.kernel.jobs.reprocess import Candidate, Fits
 from holdfast.kernel.pace.retry import RetryPolicy, policy_of
 from holdfast.kernel.worker.presence import present
-from holdfast.model import ItemStatus, Job, JobState
+from holdfast.model import Job, JobState
 from holdfast.pipeline import Pipeline, with_defaults
-from holdfast.rulings import RulingKind
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 #: Conditions of a filter besides the items' statuses.
 NARROWING = ("code", "since", "until", "values", "rulings")
@@ -275,24 +275,6 @@ def _next_chunk(hold: Hold, number: int, parts: Sequence[Following]) -> Chunk[Fo
 def permanent_codes(pipeline: Pipeline | None) -> frozenset[str]:
     known = {**ERROR_CODES, **(pipeline.error_codes if pipeline else {})}
     return frozenset(code for code, error in known.items() if error.retry is RetryClass.NEVER)
-
-
-def filter_of(target: Mapping[str, Any]) -> ItemFilter:
-    return ItemFilter(
-        statuses=tuple(ItemStatus(status) for status in target.get("statuses", ())),
-        code=target.get("code"),
-        since=_instant(target.get("since")),
-        until=_instant(target.get("until")),
-        rulings=tuple(RulingKind(kind) for kind in target.get("rulings", ())),
-    )
-
-
-def values_in(target: Mapping[str, Any]) -> tuple[Value, ...]:
-    return tuple(Value(column, pattern) for column, pattern in target.get("values", ()))
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 def _at(hold: Hold, position: Mapping[str, Any]) -> Hold:

@@ -1,1 +1,11 @@
 """Items and messages that were set aside."""
+
+from holdfast.features.manifest import Command, Manifest
+
+MANIFEST = Manifest(
+    routes=("api",),
+    pages=("pages",),
+    commands={
+        "dead": Command("commands", "Items and messages that were set aside."),
+    },
+)

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.arguments import JSON
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import cell, console, errors, instant, print_json, print_table
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.model import LetterState
 
 _LETTER = typer.Argument(
@@ -87,13 +87,16 @@ def _print_letter(letter: dict[str, Any]) -> None:
 
 
 def dead_replay(letter_id: int = _LETTER) -> None:
-    """Process the item of a dead letter again, or send its message again."""
+    """Process the item again, or send the message again."""
     _act(letter_id, replay=True)
     errors.print(f"Dead letter {letter_id} is open again; a worker will take it.", markup=False)
 
 
 def dead_drop(letter_id: int = _LETTER) -> None:
-    """Remove a dead letter from the list; its item stays an error, its message is not sent."""
+    """Remove a dead letter from the list.
+
+    Its item stays an error; its message is not sent.
+    """
     _act(letter_id, replay=False)
     errors.print(f"Dead letter {letter_id} was dropped.", markup=False)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from holdfast.errors import NotThere
+from holdfast.features.accounts.person import Person
 from holdfast.kernel.database.database import Database
 from holdfast.kernel.database.rows import LAST_ID, fields_of
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 
 class DeadLetters:
@@ -55,6 +59,13 @@ class DeadLetters:
             raise NotThere(
                 f"there is no dead letter {letter_id}", "GET /api/dead-letters lists yours."
             )
+
+
+async def replay_or_drop(console: Console, letter_id: int, person: Person, *, replay: bool) -> None:
+    """Drops a dead letter that the person may see, or replays it. The item of one that is dropped
+    remains an error."""
+    await console.dead_letters.require(letter_id, person.scope)
+    await console.store.jobs.act_on_dead_letter(letter_id, replay, person.name)
 
 
 def _readable(payload: bytes | None) -> str | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from holdfast.errors import UserError
-from holdfast.features.accounts.api_users import NameInPath
-from holdfast.features.accounts.person import Person
-from holdfast.features.jobs.api import ScopedJob, describe_job
+from holdfast.features.accounts.shapes import NameInPath
+from holdfast.features.jobs.scoped_job import ScopedJob
+from holdfast.features.jobs.shapes import describe_job
 from holdfast.server.identity import Admin, Operator, PartsOf, Someone, require_session
 from holdfast.server.shapes import Id, JobShape, Shape
 
@@ -40,7 +39,7 @@ async def delete_file(file_id: Id, person: Operator, parts: PartsOf) -> Response
 
 @router.delete("/exports/{export_id}", status_code=204, summary="Delete an export")
 async def delete_export(export_id: Id, person: Someone, parts: PartsOf) -> Response:
-    await parts.deletions.delete_export(export_id, _export_scope(person), person.name)
+    await parts.deletions.delete_export(export_id, person.own_scope, person.name)
     return Response(status_code=204)
 
 
@@ -51,12 +50,5 @@ async def delete_user(name: NameInPath, person: Admin, parts: PartsOf) -> Delete
     Their jobs, files, exports, tokens and sessions are deleted in the background, finally the
     account. The audit log keeps their name."""
     require_session(person, "delete an account")
-    if name == person.name:
-        raise UserError("you cannot delete your own account", "Ask another admin.")
-    await parts.deletions.begin_user(name, person.name)
+    await parts.deletions.begin_other(name, person)
     return DeletedUser(name=name, state="DELETING")
-
-
-def _export_scope(person: Person) -> str | None:
-    """Returns whose exports a person may delete: only admins delete those of others."""
-    return None if person.is_admin else person.name

@@ -8,12 +8,12 @@ from typing import Any
 import structlog
 import typer
 
-from holdfast.cli.composition import deletions_of
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_table
 from holdfast.configuration import Settings
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
+from holdfast.features.deletion.compose import deletions_of
 from holdfast.features.deletion.rules import Deletions
 from holdfast.kernel import Store
 from holdfast.model import JobState
@@ -36,9 +36,10 @@ def register(app: typer.Typer) -> None:
 def delete_job(
     job_id: int = typer.Argument(..., metavar="JOB", help="Number of the job."), yes: bool = _YES
 ) -> None:
-    """Delete a job with its items, results, keys, exports and the rows of its pipeline.
+    """Delete a job and everything that belongs to it.
 
-    This is safe while workers run. If it is interrupted, the same command continues, and so does
+    Its items, results, keys, exports and the rows of its pipeline go with it. This is safe
+    while workers run. If it is interrupted, the same command continues, and so does
     any worker. The job's entries in the audit log stay."""
 
     async def question(store: Store) -> str:
@@ -133,9 +134,10 @@ def _print_newest(
 def delete_user(
     name: str = typer.Argument(..., metavar="NAME", help="Name of the account."), yes: bool = _YES
 ) -> None:
-    """Delete an account with its jobs, files, exports, tokens and sessions.
+    """Delete an account and everything of its owner.
 
-    The person is locked out at once. The audit log keeps the name."""
+    Jobs, files, exports, tokens and sessions go with it. The person is locked out at once. The
+    audit log keeps the name."""
 
     async def question(store: Store) -> str:
         await open_console(store).people.user(name)

@@ -6,10 +6,10 @@ import structlog
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import retention_of
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
-from holdfast.kernel.jobs.retention import Kept
+from holdfast.features.deletion.compose import retention_of
+from holdfast.features.deletion.retention import Kept
 
 
 def register(app: typer.Typer) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from holdfast.errors import UserError
-from holdfast.features.deletion import api
 from holdfast.features.jobs.pages_job import VisitedJob
 from holdfast.server.context import Visitor
 from holdfast.server.forms import AdminPost, OperatorPost, UserPost, fields
@@ -24,7 +23,7 @@ async def job_dialog(visited: VisitedJob) -> Response:
 @router.post("/jobs/{job_id}/delete")
 async def delete_job(visited: VisitedJob, visit: OperatorPost) -> Response:
     _require_typed(await fields(visit.request), visited.job.name, "job")
-    await api.delete_job(visited.job, visit.person, visit.parts)
+    await visit.parts.deletions.jobs.begin(visited.job.id, visit.person.name)
     return visit.go("/jobs", f"{visited.job.name} is being deleted.")
 
 
@@ -37,20 +36,19 @@ async def file_dialog(file_id: Id, visit: Visitor) -> Response:
 
 @router.post("/files/{file_id}/delete")
 async def delete_file(file_id: Id, visit: OperatorPost) -> Response:
-    await api.delete_file(file_id, visit.person, visit.parts)
+    await visit.parts.deletions.delete_file(file_id, visit.person.scope, visit.person.name)
     return visit.go("/new", "The file is deleted.")
 
 
 @router.get("/exports/{export_id}/delete")
 async def export_dialog(export_id: Id, visit: Visitor) -> Response:
-    scope = None if visit.person.is_admin else visit.person.name
-    export = await visit.parts.console.exports.export(export_id, scope)
+    export = await visit.parts.console.exports.export(export_id, visit.person.own_scope)
     return await visit.dialog("dialogs/delete_export.html", here="jobs", export=export)
 
 
 @router.post("/exports/{export_id}/delete")
 async def delete_export(export_id: Id, visit: UserPost) -> Response:
-    await api.delete_export(export_id, visit.person, visit.parts)
+    await visit.parts.deletions.delete_export(export_id, visit.person.own_scope, visit.person.name)
     return visit.go("/exports", "The export is deleted.")
 
 
@@ -65,7 +63,7 @@ async def user_dialog(name: str, visit: Visitor) -> Response:
 async def delete_user(name: str, visit: AdminPost) -> Response:
     require_session(visit.person, "delete an account")
     _require_typed(await fields(visit.request), name, "account")
-    await api.delete_user(name, visit.person, visit.parts)
+    await visit.parts.deletions.begin_other(name, visit.person)
     return visit.go(
         "/settings#people", f"{name} is locked out; everything of theirs is being deleted."
     )

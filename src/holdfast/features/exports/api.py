@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from pydantic import Field
 
 from holdfast.errors import NotThere, UnfitState
 from holdfast.features.accounts.person import Person
 from holdfast.features.exports.export_requests import ExportRequest, request_export
-from holdfast.features.exports.exports import Export
-from holdfast.features.items.api import Code, From, RulingWord, Statuses, To, Values
+from holdfast.features.exports.shapes import (
+    ExportList,
+    ExportShape,
+    Format,
+    export_shape,
+    exports_page,
+)
 from holdfast.features.items.item_filters import in_utc, rulings_of, statuses_of
 from holdfast.features.items.items import ItemFilter
+from holdfast.features.items.params import Code, From, RulingWord, Statuses, To, Values
 from holdfast.features.items.value_search import values_of
-from holdfast.features.jobs.api import ScopedJob
-from holdfast.server.cursors import Cursors
+from holdfast.features.jobs.scoped_job import ScopedJob
 from holdfast.server.downloads import Download, download_response
 from holdfast.server.idempotency import IdempotentRoute, request_key
 from holdfast.server.identity import PartsOf, Someone, parts_of
-from holdfast.server.shapes import Id, Shape
+from holdfast.server.shapes import Id
 
 
 class _ExportRoute(IdempotentRoute):
@@ -33,37 +36,12 @@ class _ExportRoute(IdempotentRoute):
 
 router = APIRouter(tags=["exports"], route_class=_ExportRoute)
 
-Format = Literal["csv", "xlsx", "jsonl", "json"]
 _MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "jsonl": "application/x-ndjson",
     "json": "application/json",
 }
-
-
-class ExportShape(Shape):
-    id: int
-    owner_id: str
-    job_id: int
-    format: Format
-    statuses: list[str]
-    narrowed: dict[str, Any] = Field(description="The code, times and values of the filter.")
-    with_input: bool
-    state: Literal["QUEUED", "RUNNING", "DONE", "FAILED"]
-    partial: bool = Field(description="The job was still running when it was written.")
-    rows_count: int
-    size: int | None
-    notes: list[str] = Field(description="What the format could not represent, in sentences.")
-    error: str | None
-    created_at: datetime | None
-    finished_at: datetime | None
-    download: str | None = Field(examples=["/api/exports/7/download"])
-
-
-class ExportList(Shape):
-    exports: list[ExportShape]
-    next: str | None
 
 
 @router.post("/api/jobs/{jobId}/export", status_code=202, summary="Export a job's items")
@@ -99,15 +77,12 @@ async def index(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 50,
     after: str | None = None,
 ) -> ExportList:
-    cursors = Cursors(parts.secret, "exports", person.name, {})
-    exports = await parts.console.exports.page(_scope(person), page_size + 1, cursors.read(after))
-    more = cursors.write(exports[page_size - 1].id) if len(exports) > page_size else None
-    return ExportList(exports=[export_shape(export) for export in exports[:page_size]], next=more)
+    return await exports_page(person, parts, page_size, after)
 
 
 @router.get("/api/exports/{export_id}", summary="Show an export")
 async def show(export_id: Id, person: Someone, parts: PartsOf) -> ExportShape:
-    return export_shape(await parts.console.exports.export(export_id, _scope(person)))
+    return export_shape(await parts.console.exports.export(export_id, person.own_scope))
 
 
 @router.get(
@@ -117,7 +92,7 @@ async def show(export_id: Id, person: Someone, parts: PartsOf) -> ExportShape:
     responses={200: {"content": {kind: {} for kind in _MEDIA_TYPES.values()}}},
 )
 async def download(export_id: Id, request: Request, person: Someone, parts: PartsOf) -> Response:
-    export = await parts.console.exports.export(export_id, _scope(person))
+    export = await parts.console.exports.export(export_id, person.own_scope)
     if export.state != "DONE":
         raise UnfitState(f"export {export_id} is {export.state}", "Try again when it is DONE.")
     # A user who can no longer see the job must not read it from an old export either.
@@ -130,16 +105,3 @@ async def download(export_id: Id, request: Request, person: Someone, parts: Part
         return await download_response(parts.library.access.store, file, request)
     except NotThere:
         raise NotThere(f"the file of export {export_id} is gone", "Request a new export.") from None
-
-
-def _scope(person: Person) -> str | None:
-    """Returns whose exports a person may see: only admins see those of others."""
-    return None if person.is_admin else person.name
-
-
-def export_shape(export: Export) -> ExportShape:
-    names = [name for name in ExportShape.model_fields if name != "download"]
-    fields = {name: getattr(export, name) for name in names}
-    done = export.state == "DONE"
-    fields["download"] = f"/api/exports/{export.id}/download" if done else None
-    return ExportShape(**fields)

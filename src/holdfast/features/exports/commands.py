@@ -12,7 +12,7 @@ from holdfast.cli.arguments import JOB, STATUS, parse_statuses
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors
 from holdfast.errors import UserError
-from holdfast.features import Console, open_console
+from holdfast.features.console import Console, open_console
 from holdfast.features.items.grid import Chosen, write_export
 from holdfast.features.items.items import ItemFilter
 from holdfast.model import Job

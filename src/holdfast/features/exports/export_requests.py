@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.errors import UserError
-from holdfast.features import Console
 from holdfast.features.exports.exports import Export, NewExport
 from holdfast.features.items.item_filters import NO_FILTER, stored_filter
 from holdfast.features.items.items import ItemFilter
 from holdfast.features.items.value_search import Value
 from holdfast.kernel.arrivals.idempotency import RequestKey
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 FORMATS = {"xlsx": "Excel (XLSX)", "csv": "CSV", "jsonl": "JSON lines", "json": "JSON"}
 

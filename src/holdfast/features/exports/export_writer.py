@@ -7,20 +7,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, FilesGone, LeaseLost
-from holdfast.features import Console
-from holdfast.features.bulk.operation_runner import filter_of, values_in
 from holdfast.features.exports.exports import Export, Written
 from holdfast.features.items.grid import Chosen, write_export
-from holdfast.features.items.value_search import sifted_by
+from holdfast.features.items.value_search import filter_of, sifted_by, values_in
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
 from holdfast.kernel.worker.presence import present
 from holdfast.model import Job, JobState, is_idle
 from holdfast.stored_files import EXPORTS
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 _TELL_SECONDS = 2.0
 _MOST_BYTES = 2**62

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import (
     DatabaseGone,
@@ -17,14 +17,17 @@ from holdfast.errors import (
     TooLarge,
     UserError,
 )
-from holdfast.features import Console
-from holdfast.features.ingestion.adapters import Adapter, FileState, KnownFile
+from holdfast.features.ingestion.adapters import Adapter, FileState, KnownFile, NewAdapter
 from holdfast.features.ingestion.places.contract import Arrived, FileTrouble, Place, PlaceTrouble
 from holdfast.features.jobs.new_jobs import NewJobs, job_file
 from holdfast.features.library.file_imports import Received
 from holdfast.features.switches.flags import Flag
 from holdfast.kernel.jobs.control import Control, JobRequest
 from holdfast.kernel.worker.presence import present
+from holdfast.options import checked_options
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 _LONGEST_ERROR = 500
 _LONGEST_FILE_SECONDS = 3600.0
@@ -89,6 +92,13 @@ class AdapterScans:
             self.log.error("adapter.failed", adapter=adapter.name, exc_info=failure)
         await adapters.release_adapter(adapter, token, report.error)
         return report
+
+
+async def watch(console: Console, new_jobs: NewJobs, new: NewAdapter, actor: str) -> None:
+    """Sets an adapter, if this server has its pipeline and the pipeline takes its options."""
+    pipeline = new_jobs.startable_pipeline(new.pipeline)
+    options = checked_options(pipeline.name, pipeline.options, new.options)
+    await console.adapters.set_adapter(replace(new, options=options), actor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
-from holdfast.features.ingestion.adapter_scans import scan_named
-from holdfast.features.ingestion.adapters import Adapter, AdapterKind, FileState, NewAdapter
-from holdfast.options import checked_options
+from holdfast.features.ingestion.adapter_scans import scan_named, watch
+from holdfast.features.ingestion.adapters import AdapterKind, NewAdapter
+from holdfast.features.ingestion.shapes import (
+    AdapterShape,
+    ArrivedFile,
+    adapter_shape,
+    arrived_files,
+)
 from holdfast.server.identity import Admin, Operator, PartsOf, Someone
 from holdfast.server.shapes import Name, Shape, Text
 
 router = APIRouter(prefix="/api/ingestion", tags=["ingestion"])
 
 AdapterName = Annotated[Name, Path(examples=["incoming"])]
-
-
-class AdapterShape(Shape):
-    name: str
-    kind: AdapterKind
-    address: str
-    pipeline: str
-    owner: str
-    options: dict[str, Any]
-    marker: str
-    settle_seconds: float
-    interval_seconds: float
-    scanned_at: datetime | None
-    error: str | None = Field(description="Why the last scan failed.")
-    scanning: bool
 
 
 class AdapterList(Shape):
@@ -51,16 +40,6 @@ class AdapterBody(Shape):
     )
     settle_seconds: float = Field(default=5.0, ge=0, le=86_400)
     interval_seconds: float = Field(default=30.0, ge=1, le=86_400)
-
-
-class ArrivedFile(Shape):
-    name: str
-    size: int
-    state: FileState
-    job_id: int | None
-    error: str | None
-    seen_at: datetime | None
-    updated_at: datetime | None
 
 
 class ArrivedFiles(Shape):
@@ -88,7 +67,7 @@ class ScanResults(Shape):
 @router.get("", summary="List the adapters")
 async def index(person: Someone, parts: PartsOf) -> AdapterList:
     adapters = await parts.console.adapters.all(person.scope)
-    return AdapterList(adapters=[_shape(adapter) for adapter in adapters])
+    return AdapterList(adapters=[adapter_shape(adapter) for adapter in adapters])
 
 
 @router.post("/scan", summary="Scan for files now")
@@ -99,41 +78,33 @@ async def scan(person: Operator, parts: PartsOf, body: ScanBody | None = None) -
     return ScanResults(scans=[ScanResult.model_validate(report) for report in reports])
 
 
-@router.put("/{name}", status_code=204, summary="Set an adapter")
+@router.put("/{name:path}", status_code=204, summary="Set an adapter")
 async def put(name: AdapterName, body: AdapterBody, person: Admin, parts: PartsOf) -> None:
-    pipeline = parts.new_jobs.startable_pipeline(body.pipeline)
-    options = checked_options(pipeline.name, pipeline.options, body.options)
     new = NewAdapter(
         name,
         body.kind,
         body.address,
-        pipeline.name,
+        body.pipeline,
         body.owner or person.name,
-        options,
+        body.options,
         body.marker,
         body.settle_seconds,
         body.interval_seconds,
     )
-    await parts.console.adapters.set_adapter(new, person.name)
+    await watch(parts.console, parts.new_jobs, new, person.name)
 
 
-@router.delete("/{name}", status_code=204, summary="Remove an adapter")
+@router.delete("/{name:path}", status_code=204, summary="Remove an adapter")
 async def remove(name: AdapterName, person: Admin, parts: PartsOf) -> None:
     """Its jobs stay, and so do the files."""
     await parts.console.adapters.remove_adapter(name, person.name)
 
 
-@router.get("/{name}/files", summary="List the files that arrived, the newest first")
+@router.get("/{name:path}/files", summary="List the files that arrived, the newest first")
 async def files(
     name: AdapterName,
     person: Someone,
     parts: PartsOf,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> ArrivedFiles:
-    adapter = await parts.console.adapters.named(name, person.scope)
-    rows = await parts.console.adapters.files(adapter, limit)
-    return ArrivedFiles(files=[ArrivedFile.model_validate(row) for row in rows])
-
-
-def _shape(adapter: Adapter) -> AdapterShape:
-    return AdapterShape.model_validate(adapter)
+    return ArrivedFiles(files=await arrived_files(name, person, parts, limit))

@@ -21,7 +21,7 @@ from holdfast.cli.output import errors, instant, print_json, print_table
 from holdfast.cli.pipelines import is_extension, load_all, load_pipeline
 from holdfast.configuration import Settings
 from holdfast.errors import UserError
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.ingestion.adapter_scans import ScanReport, scan_named
 from holdfast.features.ingestion.adapters import AdapterKind, NewAdapter
 from holdfast.kernel.jobs.control import refuse_by_hand
@@ -62,9 +62,10 @@ def add(
         None, "--owner", help="Owner of its jobs. Default: HOLDFAST_OWNER."
     ),
 ) -> None:
-    """Watch a folder, an FTP server or a bucket: each file that arrives becomes a job.
+    """Watch a folder, an FTP server or a bucket.
 
-    A server (`holdfast up`, `holdfast api`) that has the pipeline scans it. Files that were taken
+    Each file that arrives becomes a job. A server (`holdfast up`, `holdfast api`) that has the
+    pipeline scans it. Files that were taken
     are moved to `done`, files that cannot be read to `failed`, with the reason.
     """
     settings = settings_from_environment()
@@ -75,7 +76,7 @@ def add(
     new = NewAdapter(
         name, kind, place, recipe.name, owner or settings.owner, options, marker, settle, every
     )
-    ensure_schema(settings)
+    ensure_schema(settings, [recipe.extension])
 
     async def main() -> None:
         async with opened_store(settings) as store:

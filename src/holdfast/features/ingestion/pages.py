@@ -5,22 +5,24 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from holdfast.errors import UserError
-from holdfast.features.ingestion import api
-from holdfast.features.ingestion.adapters import AdapterKind
-from holdfast.features.ingestion.api import AdapterBody, ScanBody
+from holdfast.features.ingestion.adapter_scans import ScanReport, scan_named, watch
+from holdfast.features.ingestion.adapters import AdapterKind, NewAdapter
+from holdfast.features.ingestion.shapes import arrived_files
 from holdfast.server.context import Visitor
 from holdfast.server.forms import AdminPost, OperatorPost, fields, parse_options
 
 router = APIRouter(prefix="/ingestion")
 
 _SHOWN_FILES = 20
+_LONGEST_ADDRESS = 1000
+_LONGEST_MARKER = 50
 
 
 @router.get("")
 async def index(visit: Visitor) -> Response:
-    adapters = (await api.index(visit.person, visit.parts)).adapters
+    adapters = await visit.parts.console.adapters.all(visit.person.scope)
     files = {
-        adapter.name: (await api.files(adapter.name, visit.person, visit.parts, _SHOWN_FILES)).files
+        adapter.name: await arrived_files(adapter.name, visit.person, visit.parts, _SHOWN_FILES)
         for adapter in adapters
     }
     return await visit.page(
@@ -39,33 +41,35 @@ async def put(visit: AdminPost) -> Response:
     kind = form.get("kind", "")
     if kind not in set(AdapterKind):
         raise UserError(f"there is no kind {kind!r}", f"Kinds: {', '.join(AdapterKind)}.")
-    body = AdapterBody(
-        kind=AdapterKind(kind),
-        address=form.get("address", "").strip()[:1000],
-        pipeline=form.get("pipeline", ""),
-        options=parse_options(form.get("options", "")),
-        marker=form.get("marker", "").strip()[:50],
-    )
     name = form.get("name", "").strip()
-    await api.put(name, body, visit.person, visit.parts)
+    new = NewAdapter(
+        name,
+        AdapterKind(kind),
+        form.get("address", "").strip()[:_LONGEST_ADDRESS],
+        form.get("pipeline", ""),
+        visit.person.name,
+        parse_options(form.get("options", "")),
+        form.get("marker", "").strip()[:_LONGEST_MARKER],
+    )
+    await watch(visit.parts.console, visit.parts.new_jobs, new, visit.person.name)
     return visit.go("/ingestion", f"{name} is being watched.")
 
 
 @router.post("/scan")
 async def scan(visit: OperatorPost) -> Response:
-    name = (await fields(visit.request)).get("name") or None
-    scans = (await api.scan(visit.person, visit.parts, ScanBody(name=name))).scans
-    return visit.go("/ingestion", " ".join(map(_sentence, scans)) or "There is nothing to scan.")
+    name = (await fields(visit.request)).get("name")
+    reports = await scan_named(visit.parts.scans, [name] if name else [], visit.person.scope)
+    return visit.go("/ingestion", " ".join(map(_sentence, reports)) or "There is nothing to scan.")
 
 
 @router.post("/remove")
 async def remove(visit: AdminPost) -> Response:
     name = (await fields(visit.request)).get("name", "")
-    await api.remove(name, visit.person, visit.parts)
+    await visit.parts.console.adapters.remove_adapter(name, visit.person.name)
     return visit.go("/ingestion", f"{name} removed; its jobs remain.")
 
 
-def _sentence(scan: api.ScanResult) -> str:
+def _sentence(scan: ScanReport) -> str:
     if scan.busy:
         return f"{scan.adapter}: another process is scanning it."
     if scan.error:

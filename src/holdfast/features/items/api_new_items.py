@@ -10,9 +10,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from holdfast.features.accounts.person import Person
-from holdfast.features.jobs.api import ScopedJob
-from holdfast.features.library.added_files import AddedFiles
-from holdfast.features.library.file_inputs import (
+from holdfast.features.jobs.added_files import AddedFiles
+from holdfast.features.jobs.file_inputs import (
     TABLE_FIELDS,
     FileInput,
     choice_of,
@@ -21,8 +20,9 @@ from holdfast.features.library.file_inputs import (
     neither_json_nor_form,
     validated,
 )
+from holdfast.features.jobs.scoped_job import ScopedJob
 from holdfast.features.switches.flags import Flag
-from holdfast.kernel.arrivals.adding import Adding, require_open
+from holdfast.kernel.arrivals.adding import require_open
 from holdfast.model import Job
 from holdfast.server.dependencies import Parts
 from holdfast.server.idempotency import IdempotentRoute, request_key
@@ -31,7 +31,6 @@ from holdfast.server.multipart import received_form, require_file
 from holdfast.server.problems import Malformed, WrongType
 from holdfast.server.shapes import Shape, Text
 from holdfast_client.adding import Enqueued
-from holdfast_client.records import MAX_INPUT_BYTES
 
 _MOST_ROWS = 10_000
 _ONE_FILE = "fileId, path and bucketKey"
@@ -111,7 +110,7 @@ async def add(
 
     Responds when they are stored. With an `Idempotency-Key`, a request that is sent again adds
     nothing."""
-    adding, most_items = adding_of(parts), parts.console.quotas.limits.items
+    adding, most_items = parts.adding, parts.console.quotas.limits.items
     addition = adding.addition(job, _rows(await request.body(), request), key, run_at)
     enqueued = await adding.add(addition, request_key(request), most_items)
     return Added(**enqueued._asdict())
@@ -153,11 +152,7 @@ async def _add_form(request: Request, job: Job, parts: Parts) -> tuple[Enqueued,
 
 
 def added_files(parts: Parts) -> AddedFiles:
-    return AddedFiles(parts.new_jobs, adding_of(parts))
-
-
-def adding_of(parts: Parts) -> Adding:
-    return Adding(parts.store, parts.pipelines, MAX_INPUT_BYTES, parts.log)
+    return AddedFiles(parts.new_jobs, parts.adding)
 
 
 def _rows(body: bytes, request: Request) -> list[Any]:

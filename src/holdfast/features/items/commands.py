@@ -22,7 +22,7 @@ from holdfast.cli.output import (
     print_table,
     text_cell,
 )
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.items.grid import grid_of
 from holdfast.features.items.items import ItemFilter, ItemView
 from holdfast.features.rulings.rules import no_item

@@ -7,14 +7,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from holdfast.features import Console
 from holdfast.features.items.items import RESULTS_ONLY, WHOLE, ItemFilter, ItemView
 from holdfast.model import Job
 from holdfast.tables.writers import open_writer
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 ALL_ITEMS = ItemFilter()
 #: Returns those of some items that are selected.

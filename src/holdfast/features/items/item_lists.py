@@ -6,17 +6,19 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from holdfast.clock import Clock
 from holdfast.columns import NAMES
-from holdfast.features import Console
 from holdfast.features.items.items import ItemFilter, ItemPage, Position
 from holdfast.features.items.value_search import Searched, Value, search
 from holdfast.model import Job
 from holdfast.observe.metrics import Metrics
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 _SLOW_SECONDS = 0.25
 _COUNT_SECONDS = 30.0

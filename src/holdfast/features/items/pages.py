@@ -10,11 +10,11 @@ import orjson
 from fastapi import APIRouter, Path, Response
 
 from holdfast.errors import NotThere, UserError, error_code
-from holdfast.features.items import api
+from holdfast.features.items.shapes import item_detail
 from holdfast.features.jobs.pages_job import VisitedJob
 from holdfast.features.jobs.reasons import shown_reason
-from holdfast.features.rulings import api as rulings
-from holdfast.features.rulings.rules import NewRuling
+from holdfast.features.rulings.rules import NewRuling, decide
+from holdfast.features.rulings.shapes import ruling_state
 from holdfast.rulings import OutdatedRuling, RulingKind
 from holdfast.server.forms import OperatorPost, fields, whole_number
 from holdfast.server.problems import status_of
@@ -38,7 +38,7 @@ async def _page(
 ) -> Response:
     """Shows the item; `draft` is a decision that was refused, and `problem` the reason."""
     visit, job = visited.visit, visited.job
-    item = await api.show(job, seq, visit.person, visit.parts)
+    item = await item_detail(job, seq, visit.parts)
     pipeline = visit.parts.pipelines.get(job.pipeline)
     own_codes = dict(pipeline.error_codes) if pipeline else {}
     return await visit.page(
@@ -48,7 +48,7 @@ async def _page(
         item=item,
         known=error_code(item.error_code, own_codes) if item.error_code else None,
         why=shown_reason(job, item.why),
-        decision=await rulings.ruling_state(visit.parts, job, seq),
+        decision=await ruling_state(job, seq, visit.parts),
         kinds=_KINDS,
         columns=job.columns,
         draft=draft,
@@ -63,7 +63,7 @@ async def rule(
     form = await fields(visit.request)
     try:
         new = _new_ruling(form, visit.person.name)
-        await rulings.decide(visit.parts, visited.job, seq, new)
+        await decide(visit.parts.console, visit.parts.pipelines, visited.job, seq, new)
     except NotThere:
         raise
     except UserError as error:

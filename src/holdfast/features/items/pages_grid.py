@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from holdfast.features.items.api import item_cursors
-from holdfast.features.items.filtering import GridFilter
+from fastapi import APIRouter, Query, Response
+
+from holdfast.features.items.filtering import GridFilter, parse_filter
 from holdfast.features.items.grid import grid_of
 from holdfast.features.items.item_lists import summary
 from holdfast.features.items.items import ItemView
-from holdfast.model import Job
+from holdfast.features.items.params import item_cursors
+from holdfast.features.items.value_search import Value, searchable_columns, value_named
+from holdfast.features.jobs.pages_job import JobVisit, VisitedJob
+from holdfast.model import FINAL, ItemStatus, Job
 from holdfast.server.context import Visit
 
+router = APIRouter()
+
+FilterText = Annotated[str, Query(max_length=500)]
+_RANGES = 20
 _FIRST_PAGE = 100
 _PAGE = 1000
 _OWN_COLUMNS = 2  # the last columns: status and error
@@ -32,6 +41,39 @@ class GridPage:
     rows: list[Row]
     next: str | None
     searched: int | None = None  # how many rows were searched, in a search by value
+
+
+@router.get("/jobs/{job_id}")
+async def results(
+    visited: VisitedJob,
+    q: FilterText = "",
+    columns: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006
+    after: str | None = None,
+) -> Response:
+    """Shows the grid; further pages are returned as rows only."""
+    visit, job = visited.visit, visited.job
+    filter = parse_filter(q, columns_of(visited))
+    page = await grid_page(visit, job, filter, after, columns)
+    if after is not None:
+        context = {"grid": page, "filter": filter, "job": visited.shape}
+        return visit.part("parts/item_rows.html", **context)
+    matches = None if filter.values else await visit.parts.bulk.count(job, filter.items)
+    statuses = [status for status in ItemStatus if status is not ItemStatus.PROCESSING]
+    return await visited.page(
+        "results", grid=page, filter=filter, matches=matches, statuses=statuses, final=FINAL
+    )
+
+
+@router.get("/jobs/{job_id}/pending")
+async def pending(visited: VisitedJob, after: str | None = None) -> Response:
+    filter = parse_filter("status:PENDING,PROCESSING")
+    page = await grid_page(visited.visit, visited.job, filter, after, [])
+    if after is not None:
+        return visited.visit.part("parts/pending_rows.html", grid=page, job=visited.shape)
+    reads = visited.visit.parts.console.ranges
+    ranges = await reads.of_job(visited.job.id, _RANGES)
+    count = await reads.count(visited.job.id)
+    return await visited.page("pending", grid=page, ranges=ranges, ranges_count=count)
 
 
 async def grid_page(
@@ -61,3 +103,10 @@ async def grid_page(
 
 def _row(item: ItemView, values: dict[str, Any], shown: list[str]) -> Row:
     return Row(item, summary(item.input), [values.get(name) for name in shown])
+
+
+def columns_of(visited: JobVisit) -> Callable[[str, str], Value]:
+    """Returns what finds the column that a word of the filter names."""
+    pipeline = visited.visit.parts.pipelines.get(visited.job.pipeline)
+    columns = searchable_columns(visited.job, pipeline)
+    return lambda name, value: value_named(name, value, visited.job, columns)

@@ -8,16 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from holdfast.errors import UserError
-from holdfast.features import Console
 from holdfast.features.items.grid import Sift, result_of
 from holdfast.features.items.items import ItemFilter, ItemView, Position, Sizes
-from holdfast.model import Job
+from holdfast.model import ItemStatus, Job
 from holdfast.pipeline import Pipeline
+from holdfast.rulings import RulingKind
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 _ROWS = 500  # how many are read together
 MOST_ROWS = 10_000
@@ -180,3 +184,21 @@ def _text(rows: Sequence[Mapping[str, Any]], column: str) -> str:
                 return value
             return "" if value is None else orjson.dumps(value).decode()
     return ""
+
+
+def filter_of(target: Mapping[str, Any]) -> ItemFilter:
+    return ItemFilter(
+        statuses=tuple(ItemStatus(status) for status in target.get("statuses", ())),
+        code=target.get("code"),
+        since=_instant(target.get("since")),
+        until=_instant(target.get("until")),
+        rulings=tuple(RulingKind(kind) for kind in target.get("rulings", ())),
+    )
+
+
+def values_in(target: Mapping[str, Any]) -> tuple[Value, ...]:
+    return tuple(Value(column, pattern) for column, pattern in target.get("values", ()))
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

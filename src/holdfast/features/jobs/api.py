@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
-from holdfast.errors import UserError, error_code
+from holdfast.errors import UserError
 from holdfast.features.accounts.person import Person
-from holdfast.features.jobs.live import Rates
-from holdfast.features.jobs.new_jobs import FileChoice as FileChoice
-from holdfast.features.jobs.reads import CountedJob, states_of
-from holdfast.features.jobs.why import why_not_running
-from holdfast.features.library.file_inputs import (
+from holdfast.features.jobs.file_inputs import (
     TABLE_FIELDS,
     FileInput,
     choice_of,
@@ -26,15 +21,23 @@ from holdfast.features.library.file_inputs import (
     neither_json_nor_form,
     validated,
 )
+from holdfast.features.jobs.new_jobs import FileChoice as FileChoice
+from holdfast.features.jobs.scoped_job import ScopedJob, require_capacity
+from holdfast.features.jobs.shapes import (
+    ErrorGroup,
+    PaceChange,
+    describe_job,
+    error_groups,
+    jobs_page,
+    pace_changes,
+)
 from holdfast.features.switches.flags import Flag
 from holdfast.kernel.jobs.control import JobRequest as JobRequest
-from holdfast.model import Job, is_idle
-from holdfast.server.cursors import Cursors
 from holdfast.server.dependencies import Parts
 from holdfast.server.idempotency import IdempotentRoute, request_key
-from holdfast.server.identity import Operator, PartsOf, Someone, find_person, ip_of, parts_of
+from holdfast.server.identity import Operator, PartsOf, Someone, ip_of, parts_of
 from holdfast.server.multipart import received_form, require_file
-from holdfast.server.shapes import Counts, Id, JobList, JobShape, Name, Shape, Why
+from holdfast.server.shapes import Id, JobList, JobShape, Name, Shape
 
 
 class _JobRoute(IdempotentRoute):
@@ -45,8 +48,6 @@ class _JobRoute(IdempotentRoute):
 
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=_JobRoute)
-
-_COUNTS = tuple(Counts.model_fields)
 
 
 class JobBody(FileInput):
@@ -94,48 +95,12 @@ _JOB_BODY = {
 }
 
 
-class ErrorGroup(Shape):
-    code: str | None
-    category: str = Field(examples=["network"])
-    retry: str = Field(examples=["soon"], description="When such an error is retried.")
-    alert: bool = Field(description="A person has to look: credentials, or a changed format.")
-    count: int
-    exact: bool = Field(description="False: estimated from the latest 10,000 errors.")
-    first_at: datetime | None
-    last_at: datetime | None
-    sample: str | None
-
-
 class ErrorGroups(Shape):
     errors: list[ErrorGroup]
 
 
-class PaceChange(Shape):
-    what: str = Field(examples=["claim"])
-    was: float
-    became: float
-    why: str
-    worker: str
-    at: datetime | None
-
-
 class PaceChanges(Shape):
     decisions: list[PaceChange]
-
-
-async def require_capacity(request: Request, parts: PartsOf) -> None:
-    """Checks the capacity before the body is read."""
-    await parts.new_jobs.require_capacity(await find_person(request))
-
-
-async def scoped_job(
-    job_id: Annotated[Id, Path(alias="jobId")], person: Someone, parts: PartsOf
-) -> Job:
-    """Returns the job, if the person may see it."""
-    return await parts.console.jobs.job(job_id, person.scope)
-
-
-ScopedJob = Annotated[Job, Depends(scoped_job)]
 
 
 @router.post(
@@ -170,17 +135,7 @@ async def index(
     after: str | None = None,
 ) -> JobList:
     """The newest come first. You see your own jobs; admins and readers see all."""
-    filter = {
-        "states": states_of(states),
-        "pipelines": [name for name in pipelines.split(",") if name],
-    }
-    cursors = Cursors(parts.secret, "jobs", person.name, filter)
-    jobs = await parts.console.jobs.page(
-        person.scope, page_size + 1, cursors.read(after), filter["states"], filter["pipelines"]
-    )
-    shapes = [job_shape(counted, person, parts.rates) for counted in jobs[:page_size]]
-    more = cursors.write(jobs[page_size - 1].job.id) if len(jobs) > page_size else None
-    return JobList(jobs=shapes, next=more)
+    return await jobs_page(person, parts, page_size, after, states, pipelines)
 
 
 @router.get("/{jobId}", summary="Show a job")
@@ -192,55 +147,17 @@ async def show(job: ScopedJob, person: Someone, parts: PartsOf) -> JobShape:
 @router.get("/{jobId}/errors", summary="List a job's errors by code")
 async def errors(job: ScopedJob, parts: PartsOf) -> ErrorGroups:
     """Counts are exact up to 10,000 errors, estimated beyond."""
-    pipeline = parts.pipelines.get(job.pipeline)
-    own_codes = dict(pipeline.error_codes) if pipeline else {}
-    groups = []
-    for group in await parts.console.jobs.errors_by_code(job.id):
-        code = error_code(group.code or "UNKNOWN_ERROR", own_codes)
-        described = ErrorGroup(
-            **asdict(group), category=code.category, retry=code.retry, alert=code.alert
-        )
-        groups.append(described)
-    return ErrorGroups(errors=groups)
+    return ErrorGroups(errors=await error_groups(job, parts))
 
 
 @router.get("/{jobId}/decisions", summary="List what the controllers of a job changed, and why")
-async def pace_changes(
+async def decisions(
     job: ScopedJob,
     parts: PartsOf,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> PaceChanges:
     """The newest come first."""
-    changes = await parts.console.jobs.decisions(job.id, limit)
-    return PaceChanges(decisions=[PaceChange(**change) for change in changes])
-
-
-async def describe_job(job: Job, person: Person, parts: Parts) -> JobShape:
-    (counted,) = await parts.console.jobs.counted([job])
-    parts.rates.observe(counted)
-    reason = await why_not_running(parts.console, job, parts.options.backfill_enabled)
-    shape = job_shape(counted, person, parts.rates)
-    if reason is not None:
-        shape.why = Why(kind=reason.kind, text=reason.text, until=reason.until)
-    return shape
-
-
-def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
-    job, counters = counted.job, counted.counters
-    fields = {name: getattr(job, name) for name in JobShape.model_fields if hasattr(job, name)}
-    fields |= {
-        "job_type": job.input_kind,
-        "idle": is_idle(job, counters),
-        "columns": list(job.columns),
-        "options": job.options,
-        "read_as": list(job.reading.read_as),
-        "ip": job.ip if person.may_change else None,
-        "heartbeat_at": counted.heartbeat_at,
-        "counters": Counts(**{name: getattr(counters, name) for name in _COUNTS}),
-        "rate_per_second": rates.per_second(counted),
-        "eta_seconds": rates.seconds_left(counted),
-    }
-    return JobShape(**fields)
+    return PaceChanges(decisions=await pace_changes(job, parts, limit))
 
 
 @asynccontextmanager

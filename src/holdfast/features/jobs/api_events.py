@@ -12,9 +12,9 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from holdfast.errors import DatabaseGone
 from holdfast.features.accounts.person import Person
-from holdfast.features.jobs.api import job_shape
 from holdfast.features.jobs.live import Rates
 from holdfast.features.jobs.reads import CountedJob
+from holdfast.features.jobs.shapes import job_shape
 from holdfast.server.identity import PartsOf, Someone, look_up
 from holdfast.server.shapes import Id
 

@@ -18,7 +18,7 @@ from holdfast.cli.output import (
     text_cell,
 )
 from holdfast.configuration import Settings
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.jobs.reads import states_of
 from holdfast.features.jobs.why import why_not_running
 from holdfast.kernel import Store

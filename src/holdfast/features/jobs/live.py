@@ -6,12 +6,15 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.clock import Clock
 from holdfast.errors import Throttled
-from holdfast.features import Console
 from holdfast.features.jobs.reads import CountedJob
 from holdfast.model import JobState
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 _TICK_SECONDS = 1.0
 _IDLE_TICK_SECONDS = 5.0

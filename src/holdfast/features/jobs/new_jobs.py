@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from holdfast.columns import column_mapping
 from holdfast.errors import NotAllowed, NotThere, Throttled, UserError
-from holdfast.features import Console
 from holdfast.features.accounts.person import Person
 from holdfast.features.library.file_imports import Received
 from holdfast.features.library.file_library import IMPORT, FileLibrary
@@ -29,9 +28,11 @@ from holdfast.features.switches.flags import FeatureFlags, Flag
 from holdfast.kernel.jobs.control import (
     Control,
     JobFile,
-    JobRequest,
     options_of,
     refuse_by_hand,
+)
+from holdfast.kernel.jobs.control import (
+    JobRequest as JobRequest,
 )
 from holdfast.kernel.pace.backpressure import Backpressure
 from holdfast.kernel.worker.dry_run import dry_run
@@ -39,6 +40,9 @@ from holdfast.kernel.worker.worker import Worker
 from holdfast.model import Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
 from holdfast.reading import Reading
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 _DRY_RUN_ROWS = 5
 _NO_JOB = 0

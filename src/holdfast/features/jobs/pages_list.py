@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.features.jobs import api
+from holdfast.features.jobs.shapes import jobs_page
 from holdfast.model import IDLE, JobState
 from holdfast.server.context import Visitor
 
@@ -25,14 +25,7 @@ async def index(
     after: str | None = None,
 ) -> Response:
     """Lists jobs; further pages are returned as rows only."""
-    page = await api.index(
-        visit.person,
-        visit.parts,
-        states=states,
-        pipelines=pipelines,
-        page_size=_PAGE_SIZE,
-        after=after,
-    )
+    page = await jobs_page(visit.person, visit.parts, _PAGE_SIZE, after, states, pipelines)
     context = {
         "jobs": page.jobs,
         "next": page.next,

@@ -9,10 +9,10 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Query, Response
 
 from holdfast.errors import UserError
-from holdfast.features.items.api_new_items import added_files
-from holdfast.features.jobs.api import require_capacity
+from holdfast.features.jobs.added_files import AddedFiles
 from holdfast.features.jobs.column_guess import guesses
 from holdfast.features.jobs.new_jobs import FileChoice
+from holdfast.features.jobs.scoped_job import require_capacity
 from holdfast.features.library.file_library import table_options
 from holdfast.features.library.images import image_row, is_image
 from holdfast.features.switches.flags import Flag
@@ -145,7 +145,8 @@ async def add(visit: OperatorPost) -> Response:
     form = await fields(visit.request)
     job = await visit.parts.console.jobs.job(whole_number(form.get("job")) or 0, visit.person.scope)
     choice, key = _choice(form), form.get("key", "")
-    enqueued, _ = await added_files(visit.parts).add_stored(
+    added = AddedFiles(visit.parts.new_jobs, visit.parts.adding)
+    enqueued, _ = await added.add_stored(
         job, choice, visit.person, choice.columns.get(key, key) or None
     )
     return visit.go(f"/jobs/{job.id}", added_words(enqueued.accepted, enqueued.known))

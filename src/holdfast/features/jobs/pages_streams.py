@@ -6,10 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from holdfast.features.jobs import api_streams as api
+from holdfast.features.jobs.stream_shapes import stream_detail, stream_orders, streams_page
 from holdfast.model import StreamState
 from holdfast.server.context import Visitor
 from holdfast.server.forms import OperatorPost
+from holdfast.server.idempotency import request_key
+from holdfast.server.identity import ip_of
 from holdfast.server.shapes import Id
 
 router = APIRouter(prefix="/streams")
@@ -24,21 +26,14 @@ async def index(
     pipeline: Annotated[str, Query(max_length=200)] = "",
     after: str | None = None,
 ) -> Response:
-    page = await api.index(
-        visit.person,
-        visit.parts,
-        state=state,
-        pipeline=pipeline,
-        page_size=_PAGE_SIZE,
-        after=after,
-    )
+    page = await streams_page(visit.person, visit.parts, _PAGE_SIZE, after, state, pipeline)
     context = {"streams": page.streams, "next": page.next, "state": state, "pipeline": pipeline}
     return await visit.page("streams.html", here="streams", states=StreamState, **context)
 
 
 @router.get("/{stream_id}")
 async def show(stream_id: Id, visit: Visitor) -> Response:
-    detail = await api.show(stream_id, visit.person, visit.parts)
+    detail = await stream_detail(stream_id, visit.person, visit.parts)
     return await visit.page(
         "stream.html", here="streams", stream=detail.stream, slices=detail.slices
     )
@@ -46,20 +41,20 @@ async def show(stream_id: Id, visit: Visitor) -> Response:
 
 @router.post("/{stream_id}/retry")
 async def retry(stream_id: Id, visit: OperatorPost) -> Response:
-    job = await api.retry(stream_id, visit.person, visit.parts)
-    return visit.go(f"/jobs/{job.id}/streams", "Stream resumed from where it stopped.")
+    job_id = await stream_orders(visit.person, visit.parts).resume(stream_id)
+    return visit.go(f"/jobs/{job_id}/streams", "Stream resumed from where it stopped.")
 
 
 @router.get("/{stream_id}/force-full")
 async def force_full_dialog(stream_id: Id, visit: Visitor) -> Response:
-    stream, job = await api.stream_with_job(stream_id, visit.person, visit.parts)
+    stream, job = await stream_orders(visit.person, visit.parts).of(stream_id)
     return await visit.dialog("dialogs/force_full.html", here="streams", stream=stream, job=job)
 
 
 @router.post("/{stream_id}/force-full")
 async def force_full(stream_id: Id, visit: OperatorPost) -> Response:
-    forced = await api.force_full(stream_id, visit.request, visit.person, visit.parts)
-    if forced.job is None:
-        note = f"The full re-read starts when job {forced.follows_job_id} ends."
-        return visit.go(f"/jobs/{forced.follows_job_id}/streams", note)
-    return visit.go(f"/jobs/{forced.job.id}/streams", "Full re-read started.")
+    orders = stream_orders(visit.person, visit.parts)
+    request = visit.request
+    job_id, started = await orders.force_full(stream_id, ip_of(request), request_key(request))
+    note = "Full re-read started." if started else f"It starts when job {job_id} ends."
+    return visit.go(f"/jobs/{job_id}/streams", note)

@@ -6,11 +6,12 @@ A scope is an owner's name; None means all owners, for people who can see everyt
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.errors import NotThere, UserError
-from holdfast.features.items.error_groups import CodeGroup, errors_by_code
+from holdfast.features.jobs.error_groups import CodeGroup, errors_by_code
 from holdfast.kernel import Store
 from holdfast.kernel.database.driver import Row
 from holdfast.kernel.database.instants import parse_instant
@@ -35,6 +36,14 @@ class JobOfItems(NamedTuple):
     @property
     def progress(self) -> float | None:
         return self.finished / self.accepted if self.accepted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """How many items of a job are still to be deleted, and how many there were; both at most."""
+
+    items: int
+    of: int
 
 
 class JobReads:
@@ -85,6 +94,10 @@ class JobReads:
         ids = {"job_ids": [job.id for job in jobs]}
         rows = {row["job_id"]: row for row in await self._database.fetch("counters_of_jobs", ids)}
         return [_counted(job, rows.get(job.id)) for job in jobs]
+
+    async def left_to_delete(self, job_id: int) -> Left:
+        first, last, accepted = (await self._database.fetch("item_span", {"job_id": job_id}))[0]
+        return Left(0 if first is None else min(last - first + 1, accepted), accepted)
 
     async def of_items(self, job_ids: Sequence[int]) -> dict[int, JobOfItems]:
         """Returns what a list of items shows of their jobs."""

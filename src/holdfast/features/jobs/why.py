@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.features import Console
 from holdfast.kernel.record.streams import StreamView
 from holdfast.model import ItemStatus, Job, JobState, Lane, StreamState
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ async def why_not_running(
     """Returns the reason; None if nothing is in the way: a worker will take the job, or nothing is
     left."""
     if job.state is JobState.DELETING:
-        left = await console.store.deletion.left(job.id)
+        left = await console.jobs.left_to_delete(job.id)
         return Reason("deleting", f"being deleted: about {left.items:,} of {left.of:,} items left")
     if job.state is JobState.PAUSED:
         return Reason("paused", f"paused; continue with: holdfast resume {job.id}")

@@ -1,1 +1,7 @@
 """Uploaded files and images, and what is read from them."""
+
+from holdfast.features.manifest import Manifest
+
+MANIFEST = Manifest(
+    routes=("api",),
+)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -16,14 +15,15 @@ from holdfast.features.accounts.person import Person
 from holdfast.features.library.file_library import HEADER_ROW, TABLE_OPTIONS, Preview, table_options
 from holdfast.features.library.files import StoredFile
 from holdfast.features.library.images import is_image
-from holdfast.features.switches.api_flags import require_flag
+from holdfast.features.library.uploads import FILE_FIELDS
+from holdfast.features.switches.flag_needed import require_flag
 from holdfast.features.switches.flags import Flag
 from holdfast.server.cursors import Cursors
 from holdfast.server.dependencies import Parts
 from holdfast.server.downloads import Download, download_response
 from holdfast.server.idempotency import IdempotentRoute, request_key
 from holdfast.server.identity import Operator, PartsOf, Someone, parts_of
-from holdfast.server.multipart import Form, received_form, require_file
+from holdfast.server.multipart import received_form, require_file
 from holdfast.server.problems import WrongType
 from holdfast.server.shapes import Id, Shape
 from holdfast.sources.images import MEDIA_TYPES
@@ -40,13 +40,6 @@ class _FileRoute(IdempotentRoute):
 
 router = APIRouter(prefix="/api/files", tags=["files"], route_class=_FileRoute)
 
-FILE_FIELDS = {
-    "file": {"type": "string", "format": "binary"},
-    "encoding": {"type": "string"},
-    "delimiter": {"type": "string"},
-    "sheet": {"type": "string"},
-    "headerRow": {"type": "integer", "description": HEADER_ROW},
-}
 FILE_FORM = {
     "requestBody": {
         "required": True,
@@ -157,19 +150,6 @@ async def image(image_id: Id, request: Request, person: Someone, parts: PartsOf)
         cache="private, max-age=86400, immutable",  # a stored file never changes
     )
     return await download_response(parts.library.access.store, download, request)
-
-
-@asynccontextmanager
-async def received_file(request: Request, parts: Parts) -> AsyncIterator[Form]:
-    """Receives a form with a file, for routes of extensions; `store_received` stores the file."""
-    await parts.flags.require(Flag.INGEST)
-    async with received_form(request, parts.library.access) as form:
-        yield form
-
-
-async def store_received(form: Form, person: Person, parts: Parts) -> StoredFile:
-    received, table = require_file(form), table_options(form.fields)
-    return (await parts.library.store(received, table, person.name))[0]
 
 
 def require_form(request: Request) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.features import Console
 from holdfast.files import FileAccess
 from holdfast.files.local import UNTOUCHED
 from holdfast.stored_files import EXPORTS, UPLOADS, FileInfo
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 _DUTY = "files"
 #: How many objects one round looks at, so that a large bucket does not take long.

@@ -10,13 +10,12 @@ from copy import copy
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from holdfast.columns import Inputs
 from holdfast.errors import DatabaseGone, FilesGone, InputError, UserError
-from holdfast.features import Console
 from holdfast.features.library.file_imports import FileImports, Received
 from holdfast.features.library.files import NewFile, StoredFile
 from holdfast.features.library.images import (
@@ -37,6 +36,9 @@ from holdfast.stored_files import UPLOADS
 from holdfast.tables.files import Detected, open_table
 from holdfast.tables.plan import reading_plan
 from holdfast.tables.threads import look
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 TABLE_OPTIONS = ("encoding", "delimiter", "sheet", "header_row")
 HEADER_ROW = "Row that names the columns, counted from 1; 0 if the first row is data."

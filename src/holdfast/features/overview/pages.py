@@ -7,10 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.features.gates import api as gates
-from holdfast.features.jobs import api as jobs
+from holdfast.features.gates.shapes import all_gates
 from holdfast.features.jobs.charts import all_charts, by_category
-from holdfast.features.overview import api
+from holdfast.features.jobs.shapes import jobs_page
 from holdfast.server.context import Visit, Visitor
 from holdfast.server.shapes import JobShape
 
@@ -45,13 +44,12 @@ async def charts(visit: Visitor, span: Span = "1h") -> JSONResponse:
 
 
 async def _figures(visit: Visit) -> dict[str, Any]:
-    person, parts = visit.person, visit.parts
+    parts = visit.parts
     active, finished = await _jobs(visit, _ACTIVE), await _jobs(visit, _FINISHED)
     ids = [job.id for job in (*active, *finished)]
     backlog = await parts.store.reads.queue_depth()
     duties = await parts.store.workers.duties()
     letters = await parts.store.reads.count_dead_letters()
-    live = (await api.workers(person, parts)).workers
     return {
         "active": active,
         "finished": finished,
@@ -60,8 +58,8 @@ async def _figures(visit: Visit) -> dict[str, Any]:
         "oldest": max((age for _, _, age in backlog), default=None),
         "rate": sum(job.rate_per_second or 0 for job in active),
         # The API and timers give signs of life too, and process nothing.
-        "workers": [worker for worker in live if worker.pipelines],
-        "closed": [gate for gate in (await gates.index(person, parts)).gates if gate.closed],
+        "workers": [each for each in await parts.store.workers.live() if each["pipelines"]],
+        "closed": [gate for gate in await all_gates(parts) if gate.closed],
         "swept": duties["sweep"][1] if "sweep" in duties else None,
         "switches": await parts.store.reads.kill_switches(),
         "letters": sum(letters.values()),
@@ -70,5 +68,4 @@ async def _figures(visit: Visit) -> dict[str, Any]:
 
 
 async def _jobs(visit: Visit, states: str) -> list[JobShape]:
-    page = await jobs.index(visit.person, visit.parts, states=states, page_size=_JOBS)
-    return page.jobs
+    return (await jobs_page(visit.person, visit.parts, _JOBS, states=states)).jobs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -17,6 +17,7 @@ from holdfast.kernel.database.driver import Conflict, Row, Transaction
 from holdfast.kernel.database.instants import parse_instant
 from holdfast.kernel.jobs.audit import add_audit
 from holdfast.model import ItemStatus, Job, JobState
+from holdfast.pipeline import Pipeline, with_defaults
 from holdfast.rulings import (
     OutdatedRuling,
     Proposal,
@@ -25,6 +26,9 @@ from holdfast.rulings import (
     RulingKind,
     default_changes,
 )
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 _MOST_BYTES = 100_000
 
@@ -203,3 +207,14 @@ def _columns(ruling: Ruling) -> dict[str, Any]:
         "reason": ruling.reason,
         "author": ruling.author,
     }
+
+
+async def decide(
+    console: Console, pipelines: Mapping[str, Pipeline], job: Job, seq: int, new: NewRuling
+) -> None:
+    """Stores a decision; the pipeline checks it, if this server has the pipeline and it rules."""
+    pipeline = pipelines.get(job.pipeline)
+    if pipeline is None or not pipeline.rules:
+        await console.rulings.rule(job, seq, new)
+    else:
+        await console.rulings.rule(with_defaults(pipeline, job), seq, new, pipeline.ruling)

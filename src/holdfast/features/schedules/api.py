@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Path
 from pydantic import Field
 
 from holdfast.features.schedules.rules import ScheduleRequest, remove_schedule, set_schedule
+from holdfast.features.schedules.shapes import ScheduleShape, schedule_shape
 from holdfast.server.identity import Admin, PartsOf, Someone
 from holdfast.server.shapes import Name, Shape
 
 router = APIRouter(prefix="/api/schedules", tags=["schedules"])
 
 ScheduleName = Annotated[Name, Path(examples=["nightly"])]
-
-
-class ScheduleShape(Shape):
-    name: str
-    pipeline: str
-    cron: str = Field(examples=["0 6 * * *"])
-    zone: str
-    options: dict[str, Any]
-    enabled: bool
-    next_at: datetime | None
-    last_at: datetime | None
-    last_job_id: int | None
-    error: str | None
 
 
 class ScheduleList(Shape):
@@ -44,11 +30,11 @@ class NewSchedule(Shape):
 
 @router.get("", summary="List the schedules")
 async def index(person: Someone, parts: PartsOf) -> ScheduleList:
-    schedules = await parts.store.schedules.all()
-    return ScheduleList(schedules=[_shape(schedule) for schedule in schedules])
+    schedules = await parts.console.schedules.all()
+    return ScheduleList(schedules=[schedule_shape(schedule) for schedule in schedules])
 
 
-@router.put("/{name}", status_code=204, summary="Set a schedule")
+@router.put("/{name:path}", status_code=204, summary="Set a schedule")
 async def put(name: ScheduleName, body: NewSchedule, person: Admin, parts: PartsOf) -> None:
     """A worker that has the pipeline starts its jobs."""
     pipeline = parts.new_jobs.pipeline(body.pipeline)
@@ -56,17 +42,7 @@ async def put(name: ScheduleName, body: NewSchedule, person: Admin, parts: Parts
     await set_schedule(parts.store, pipeline, request, person.name, parts.clock)
 
 
-@router.delete("/{name}", status_code=204, summary="Remove a schedule")
+@router.delete("/{name:path}", status_code=204, summary="Remove a schedule")
 async def remove(name: ScheduleName, person: Admin, parts: PartsOf) -> None:
     """Its jobs remain."""
     await remove_schedule(parts.store, name, person.name)
-
-
-def _shape(row: dict[str, Any]) -> ScheduleShape:
-    fields = {name: value for name, value in row.items() if name != "reference"}
-    fields |= {
-        "pipeline": row["reference"],
-        "options": orjson.loads(row["options"]),
-        "enabled": bool(row["enabled"]),
-    }
-    return ScheduleShape(**fields)

@@ -18,6 +18,7 @@ from holdfast.cli.output import errors, instant, print_json, print_table
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.clock import SystemClock
 from holdfast.features.schedules.rules import ScheduleRequest, remove_schedule, set_schedule
+from holdfast.features.schedules.table import Schedules
 
 
 def register(app: typer.Typer) -> None:
@@ -41,8 +42,8 @@ def add(
 ) -> None:
     """Schedule a pipeline that discovers its records. A worker or timers must be running."""
     settings = settings_from_environment()
-    ensure_schema(settings)
     recipe = load_pipeline(pipeline, settings)
+    ensure_schema(settings, [recipe.extension])
     request = ScheduleRequest(name, cron, zone, parse_options(option))
 
     async def main() -> datetime:
@@ -63,7 +64,7 @@ def list_schedules(as_json: bool = JSON) -> None:
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            schedules = await store.schedules.all()
+            schedules = await Schedules(store.database).all()
         if as_json:
             print_json(schedules)
             return

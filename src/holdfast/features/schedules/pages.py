@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from holdfast.features.schedules import api
 from holdfast.features.schedules.rules import ScheduleRequest, remove_schedule, set_schedule
+from holdfast.features.schedules.shapes import schedule_shape
 from holdfast.server.context import Visitor
 from holdfast.server.forms import AdminPost, fields, parse_options
 
@@ -14,7 +14,7 @@ router = APIRouter(prefix="/schedules")
 
 @router.get("")
 async def index(visit: Visitor) -> Response:
-    schedules = (await api.index(visit.person, visit.parts)).schedules
+    schedules = [schedule_shape(schedule) for schedule in await visit.parts.console.schedules.all()]
     pipelines = [pipeline for pipeline in visit.parts.pipelines.values() if pipeline.discovers]
     return await visit.page(
         "schedules.html", here="schedules", schedules=schedules, pipelines=pipelines

@@ -9,8 +9,9 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.errors import NotThere, UserError
+from holdfast.features.schedules.cron import next_fire
+from holdfast.features.schedules.table import Schedules
 from holdfast.kernel import Store
-from holdfast.kernel.jobs.cron import next_fire
 from holdfast.options import checked_options
 from holdfast.pipeline import Pipeline
 
@@ -39,7 +40,7 @@ async def set_schedule(
         )
     options = checked_options(pipeline.name, pipeline.options, request.options)
     next_at = next_fire(request.cron, request.zone, clock.now())
-    await store.schedules.set_schedule(
+    await Schedules(store.database).set_schedule(
         name, pipeline.name, request.cron, request.zone, options, next_at, actor
     )
     return next_at
@@ -47,7 +48,7 @@ async def set_schedule(
 
 async def remove_schedule(store: Store, name: str, actor: str) -> None:
     """Removes a schedule; the jobs that it started remain."""
-    if not await store.schedules.remove_schedule(name, actor):
+    if not await Schedules(store.database).remove_schedule(name, actor):
         raise NotThere(
             f"there is no schedule {name!r}",
             "`holdfast schedule list` and GET /api/schedules list them.",

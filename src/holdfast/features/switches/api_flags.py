@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated
 
@@ -10,7 +9,6 @@ from fastapi import APIRouter, Path
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from holdfast.flags import FlagKind
-from holdfast.server.dependencies import Parts
 from holdfast.server.identity import Admin, PartsOf, Someone
 from holdfast.server.shapes import Shape
 
@@ -50,12 +48,3 @@ async def change(
     name: Annotated[str, Path(max_length=100)], body: FlagChange, person: Admin, parts: PartsOf
 ) -> None:
     await parts.flags.change(name, body.value, person.name)
-
-
-def require_flag(name: str) -> Callable[[Parts], Awaitable[None]]:
-    """Returns a dependency for routes that the flag can switch off."""
-
-    async def check(parts: PartsOf) -> None:
-        await parts.flags.require(name)
-
-    return check

@@ -11,7 +11,7 @@ from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.served_flags import served_flags
 from holdfast.extension import installed
-from holdfast.features import open_console
+from holdfast.features.console import open_console
 from holdfast.features.switches.flags import FeatureFlags
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import NotThere, SwitchedOff
-from holdfast.features import Console
 from holdfast.flags import Flag as Flag
 from holdfast.flags import FlagKind, FlagValue, ServedFlag
+
+if TYPE_CHECKING:
+    from holdfast.features.console import Console
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ from holdfast.kernel.database.driver import Row, Transaction
 #: A message's key is taken with its effect, so no process can be lost in between.
 _NOBODY = ""
 
+#: How long the keys of requests and the ids of messages are remembered.
+KEYS_DAYS = 14.0
+
 
 class RequestKey(NamedTuple):
     """Two requests with the same key are one request. `content` identifies an uploaded file: it is

@@ -12,7 +12,7 @@ import os
 import re
 import sqlite3
 import stat
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,9 @@ _FILES = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
 @dataclass(frozen=True, slots=True)
 class BranchStatus:
-    """`current` is None if the branch has no tables yet; `newest` if it is not installed."""
+    """`current` is None if the branch has no tables yet; `newest` if it is not installed.
+
+    An extension without tables is not behind: its first use creates them."""
 
     name: str
     current: int | None
@@ -58,12 +60,19 @@ class BranchStatus:
 
     @property
     def up_to_date(self) -> bool:
-        return self.newest is None or self.current == self.newest
+        return self.newest is None or self.current == self.newest or self.is_unused
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it is an extension that is installed and has no tables here."""
+        return self.name != CORE and self.newest is not None and self.current is None
 
     @property
     def state(self) -> str:
         if self.newest is None:
             return "not installed; its tables are kept"
+        if self.is_unused:
+            return "not used here"
         if self.is_newer:
             return "newer than this program"
         return "up to date" if self.up_to_date else "run: holdfast migrate up"
@@ -76,6 +85,10 @@ class SchemaStatus:
     @property
     def up_to_date(self) -> bool:
         return all(branch.up_to_date for branch in self.branches)
+
+    @property
+    def names(self) -> list[str]:
+        return [branch.name for branch in self.branches]
 
     @property
     def is_empty(self) -> bool:
@@ -94,6 +107,11 @@ class SchemaStatus:
         present = "empty" if self.is_empty else found
         needed = ", ".join(f"{branch.name} {branch.newest}" for branch in behind)
         return f"is {present}, the program needs {needed}" if behind else None
+
+    def unused(self, names: Iterable[str | None]) -> list[str]:
+        """Returns those of the names that are extensions whose tables are not there."""
+        wanted = set(names)
+        return [each.name for each in self.branches if each.is_unused and each.name in wanted]
 
     def __getitem__(self, name: str) -> BranchStatus:
         return next(branch for branch in self.branches if branch.name == name)
@@ -115,10 +133,13 @@ def upgrade(
     *,
     branches: tuple[Branch, ...] | None = None,
     schema: str = DEFAULT_SCHEMA,
+    only_used: bool = False,
+    using: Iterable[str] = (),
 ) -> None:
     """Upgrades all branches or one to the newest version, in one transaction.
 
-    `schema`: where the tables are, see names.py."""
+    `only_used`: those of extensions only if their tables are there, or in `using`. `schema`: where
+    the tables are, see names.py."""
     installed = branches or installed_branches()
     if name is not None:
         _branch(installed, name)
@@ -132,8 +153,9 @@ def upgrade(
                 f"{found[CORE].newest}",
                 "Run: holdfast migrate up",
             )
+        left_out = set(found.unused(found.names)).difference(using) if only_used else set()
         for branch in installed:
-            if name in (None, branch.name):
+            if name in (None, branch.name) and branch.name not in left_out:
                 await _upgrade_branch(session, branch, found[branch.name].current)
 
     _in_transaction(url, _names_for(schema, installed), steps)
@@ -317,6 +339,7 @@ async def _in_postgres(url: str, names: Names, steps: _Steps) -> None:
     with mapped_errors():
         connection = await _connect(url)
         try:
+            await _refuse_other_encodings(connection)
             # Whatever the database's default: what another has just migrated must be seen.
             async with connection.transaction(isolation="read_committed"):
                 await connection.execute(_SAFE_PATH)
@@ -325,6 +348,15 @@ async def _in_postgres(url: str, names: Names, steps: _Steps) -> None:
                 await steps(_Postgres(connection))
         finally:
             await connection.close()
+
+
+async def _refuse_other_encodings(connection: Any) -> None:
+    encoding = await connection.fetchval("show server_encoding")
+    if encoding != "UTF8":
+        raise UserError(
+            f"the database has the encoding {encoding}, which cannot hold every text",
+            "Create one that can: createdb --encoding UTF8 --template template0 NAME",
+        )
 
 
 async def _enter_schema(connection: Any, schema: str) -> None:

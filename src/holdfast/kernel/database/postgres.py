@@ -332,6 +332,17 @@ class mapped_errors:
                 "the database's disk is full; nothing was written",
                 "Free some space, then run the same command again to continue.",
             ) from error
+        if isinstance(error, asyncpg.InsufficientPrivilegeError):
+            raise UserError(
+                f"the database's role may not do this: {error}",
+                "Use the role that ran `holdfast migrate up`, or grant this one its rights.",
+            ) from error
+        if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+            raise UserError(
+                f"the database takes no changes: {error}",
+                "Connect to the primary server, and check default_transaction_read_only of the "
+                "role and the database.",
+            ) from error
         if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
             raise UserError(
                 str(error),

@@ -40,13 +40,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from holdfast.errors import PipelineError
 from holdfast.kernel.database.names import DEFAULT_SCHEMA, Names, names_in
+from holdfast_client.names import with_whole_functions
 from holdfast_client.queries import FOLDER as ADDING_FOLDER
 from holdfast_client.queries import numbered
 
@@ -201,10 +202,14 @@ def load_queries(
                     "Each query has a name of its own.",
                 )
             texts[name] = sql
-    return {
+    queries = {
         name: compile_query(dialect, names.in_query(dialect, sql), name)
         for name, sql in texts.items()
     }
+    if dialect == "postgres":  # what was spelled out calls functions too
+        for name, query in queries.items():
+            queries[name] = replace(query, sql=with_whole_functions(query.sql))
+    return queries
 
 
 def _folder_queries(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -23,7 +22,6 @@ from holdfast.kernel.arrivals.idempotency import RequestKey
 from holdfast.kernel.database.chunks import FinishedItems, NamedItems
 from holdfast.kernel.jobs.admission import NO_QUOTA, Quota
 from holdfast.kernel.jobs.planning import PipelinePlanner
-from holdfast.kernel.jobs.schedules import DueSchedule
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import checked_options, filled_options, whole_options
@@ -209,7 +207,7 @@ class Control:
             raise PipelineError(
                 f"`plan` of the pipeline {pipeline.name} failed: {detail}", "Fix it."
             ) from error
-        self._log_ordered(planner, carried.job_ids)
+        self.log_ordered(planner, carried.job_ids)
         return carried
 
     async def change(self, change: Callable[[Tx], Awaitable[Planned]]) -> Any:
@@ -217,18 +215,12 @@ class Control:
         returns the answer. Orders are for `request`. Extensions do not reach the store."""
         return await self._store.plans.change(self._owner, change)
 
-    async def fire_plan(
-        self, pipeline: Pipeline, due: DueSchedule, next_at: datetime
-    ) -> int | None:
-        """Carries out a schedule and moves it on in one transaction; returns the last job."""
+    async def planner(self, pipeline: Pipeline, actor: str) -> PipelinePlanner:
+        """Returns what lets the pipeline plan on behalf of `actor`, ready to be asked."""
         await self.prepare(pipeline)
-        planner = PipelinePlanner(pipeline, self._owner, f"schedule:{due.name}")
-        due = replace(due, options=options_of(pipeline, due.options))
-        job_ids = await self._store.plans.fire_plan(due, next_at, planner)
-        self._log_ordered(planner, job_ids)
-        return job_ids[-1] if job_ids else None
+        return PipelinePlanner(pipeline, self._owner, actor)
 
-    def _log_ordered(self, planner: PipelinePlanner, job_ids: Sequence[int]) -> None:
+    def log_ordered(self, planner: PipelinePlanner, job_ids: Sequence[int]) -> None:
         name = planner.pipeline.name
         for job_id in job_ids:
             self._log.info("job.ordered", job_id=job_id, pipeline=name, by=planner.actor)

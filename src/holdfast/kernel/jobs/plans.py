@@ -23,7 +23,6 @@ from holdfast.kernel.jobs.admission import admit_again
 from holdfast.kernel.jobs.audit import add_audit
 from holdfast.kernel.jobs.jobs import NewJob, create_job, resume_job
 from holdfast.kernel.jobs.reads import job_of
-from holdfast.kernel.jobs.schedules import DueSchedule
 from holdfast.model import JobState, StreamState, StreamStatus
 from holdfast.orders import Conclusion, Mark, Planned, Resume, Start, Unproven, Verified
 from holdfast.pipeline import Pipeline, with_defaults
@@ -70,26 +69,10 @@ class Plans:
         """Lets the pipeline decide and carries out its orders, one request at a time per pipeline:
         the second of two simultaneous requests sees what the first started. The last job that it
         started is noted under the `key`."""
-        planned = await _plan(tx, planner, request)
-        job_ids = await carry_out(tx, planner, planned)
-        if job_ids:
-            await note_made(tx, key, job_ids[-1])
-        return Carried(planned.answer, job_ids)
-
-    @verb
-    async def fire_plan(
-        self, tx: Transaction, due: DueSchedule, next_at: datetime, planner: Planner
-    ) -> list[int]:
-        """Carries out a schedule that is due, in the transaction that moves the schedule on; does
-        nothing if another sweeper was first."""
-        firing = {"name": due.name, "was": due.next_at, "next_at": next_at}
-        if not await tx.take("fire_schedule", firing):
-            return []
-        planned = await _plan(tx, planner, due.options)
-        job_ids = await carry_out(tx, planner, planned)
-        last = job_ids[-1] if job_ids else None
-        await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
-        return job_ids
+        carried = await plan_and_carry_out(tx, planner, request)
+        if carried.job_ids:
+            await note_made(tx, key, carried.job_ids[-1])
+        return carried
 
     @verb
     async def change(
@@ -111,11 +94,14 @@ class Plans:
         return await tend(tx)
 
 
-async def _plan(tx: Transaction, planner: Planner, request: Mapping[str, Any]) -> Planned:
+async def plan_and_carry_out(
+    tx: Transaction, planner: Planner, request: Mapping[str, Any]
+) -> Carried:
     pipeline = planner.pipeline
     await tx.fetch("hold_input", {"input": f"{pipeline.name} plan"})
     streams = partial(_streams, tx, pipeline.name)
-    return await pipeline.plan(tx, dict(request), streams, await _now(tx))
+    planned = await pipeline.plan(tx, dict(request), streams, await _now(tx))
+    return Carried(planned.answer, await carry_out(tx, planner, planned))
 
 
 async def carry_out(tx: Transaction, planner: Planner, planned: Planned) -> list[int]:

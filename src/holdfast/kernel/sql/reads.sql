@@ -98,11 +98,6 @@ select   scope, actor, reason, since
 from     kill_switches
 order by scope;
 
--- name: schedules
-select   name, reference, cron, zone, options, enabled, next_at, last_at, last_job_id, error
-from     schedules
-order by name;
-
 -- name: backlog
 -- Counts what running jobs could work on now.
 select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0) as items

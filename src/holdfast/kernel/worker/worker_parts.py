@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +16,13 @@ from holdfast.kernel.gates.gates import GateLimits, Gates
 from holdfast.kernel.gates.shared_robots import SharedRobots
 from holdfast.kernel.jobs.admission import JobRules
 from holdfast.kernel.jobs.control import Control
-from holdfast.kernel.jobs.deleter import Deleter
-from holdfast.kernel.jobs.retention import Retention
-from holdfast.kernel.jobs.retention_rows import Policies
 from holdfast.kernel.pace.concurrency import ConcurrencyBounds
 from holdfast.kernel.pace.controllers import ClaimBounds
 from holdfast.kernel.pace.retry import RetryPolicy
 from holdfast.kernel.record.discover import DiscoverLimits
 from holdfast.kernel.record.execute import ItemOptions
 from holdfast.kernel.record.settle import FlushLimits
+from holdfast.kernel.worker.chores import Chore
 from holdfast.kernel.worker.flag_values import FlagValues
 from holdfast.kernel.worker.upkeep.parts import UpkeepLimits, UpkeepParts
 from holdfast.kernel.worker.upkeep.tend import Tending
@@ -48,11 +46,11 @@ class WorkerOptions:
     upkeep: UpkeepLimits
     drain_seconds: float
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # the flags of these extensions
-    policies: Policies
     only_job: int | None = None
     until_idle: bool = False
     stores_robots: bool = True  # whether to store them for the other workers
     gate_max_wait_seconds: float = 2.0  # an item that would wait longer is put back
+    chores: Sequence[Callable[[UpkeepParts], list[Chore]]] = ()  # those of features
 
     def may_run(self, job_id: int, lane: str) -> bool:
         if self.only_job not in (None, job_id):
@@ -111,9 +109,6 @@ def make_upkeep(
     pipelines: Mapping[str, Pipeline],
     options: WorkerOptions,
 ) -> UpkeepParts:
-    files = options.files.store
-    deleter = Deleter(parts.store, files.delete, parts.log, files.list)
-    retention = Retention(parts.store, deleter, options.policies, parts.log)
     return UpkeepParts(
         parts.store,
         control,
@@ -122,7 +117,6 @@ def make_upkeep(
         parts.name,
         parts.metrics,
         parts.log,
-        deleter,
-        retention,
         Tending(parts.store, pipelines),
+        options.chores,
     )

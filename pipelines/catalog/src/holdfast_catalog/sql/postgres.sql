@@ -29,7 +29,7 @@ where  e.extname = 'pg_trgm' and n.nspname = 'public';
 -- Products with similar words, for lists that misspell all of them.
 with matching as materialized (
     select   p.id, sum(public.word_similarity(w.word, p.words)) as likeness
-    from     unnest(string_to_array(cast(:text as text), ' ')) w(word)
+    from     pg_catalog.unnest(string_to_array(cast(:text as text), ' ')) w(word)
              join catalog_products p on w.word operator(public.<%) p.words
     where    length(w.word) > 3
     group by p.id

@@ -11,7 +11,8 @@ from fastapi.responses import StreamingResponse
 
 from holdfast.errors import NotThere, UserError
 from holdfast.features.jobs.pages_job import VisitedJob
-from holdfast.features.rulings.api import RulingBody, rule
+from holdfast.features.rulings.rules import NewRuling, decide
+from holdfast.rulings import RulingKind
 from holdfast.server.context import Visitor
 from holdfast.server.forms import OperatorPost, fields
 from holdfast.server.shapes import LARGEST_ID, Id
@@ -61,15 +62,16 @@ async def set_price(visited: VisitedJob, visit: OperatorPost, seq: Seq) -> Respo
     """Sets a price that a person typed: a decision like any other."""
     form = await fields(visit.request)
     version = form.get("version", "0")
-    body = RulingBody(
-        kind="edit",
-        value={"Price": form.get("price", "").strip()[:30]},
-        reason=form.get("reason", "")[:500].replace("\0", ""),
-        version=int(version) if version.isdecimal() and len(version) < 10 else 0,
+    new = NewRuling(
+        RulingKind.EDIT,
+        {"Price": form.get("price", "").strip()[:30]},
+        form.get("reason", "")[:500].replace("\0", ""),
+        visit.person.name,
+        int(version) if version.isdecimal() and len(version) < 10 else 0,
     )
     page = f"/jobs/{visited.job.id}/items/{seq}"
     try:
-        await rule(visited.job, seq, body, visit.person, visit.parts)
+        await decide(visit.parts.console, visit.parts.pipelines, visited.job, seq, new)
     except UserError as error:
         if type(error) is not UserError:
             raise

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from holdfast.errors import FilesGone, GateWait, NotAllowed, NotThere, UnfitState
-from holdfast.features.jobs.api import ScopedJob
+from holdfast.features.jobs.scoped_job import ScopedJob
 from holdfast.model import Job, Json
 from holdfast.server.cursors import Cursors
 from holdfast.server.dependencies import Parts

@@ -98,3 +98,10 @@ limit  200;
 select min(updated_at)
 from   outcomes
 where  job_id = :job_id and error_code = cast(:code as text);
+
+-- name: item_span
+-- Where the remaining items of a job begin and end, and how many there were. The items of other
+-- jobs have numbers between those of a standing job.
+select (select min(seq) from items where job_id = :job_id),
+       (select max(seq) from items where job_id = :job_id),
+       (select coalesce(cast(sum(accepted) as bigint), 0) from counters where job_id = :job_id);

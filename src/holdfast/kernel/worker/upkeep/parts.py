@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.kernel import Store
 from holdfast.kernel.jobs.control import Control
-from holdfast.kernel.jobs.deleter import Deleter
-from holdfast.kernel.jobs.retention import Retention
+from holdfast.kernel.worker.chores import Chore
 from holdfast.kernel.worker.upkeep.tend import Tending
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
@@ -41,6 +40,5 @@ class UpkeepParts:
     holder: str
     metrics: Metrics
     log: Any
-    deleter: Deleter
-    retention: Retention
     tending: Tending
+    more: Sequence[Callable[[UpkeepParts], list[Chore]]] = ()  # the chores of features

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from holdfast.errors import UserError
-from holdfast.features.library.api import FILE_FIELDS, received_file, store_received
+from holdfast.features.library.uploads import FILE_FIELDS, received_file, store_received
 from holdfast.server.dependencies import Parts
 from holdfast.server.identity import Operator, PartsOf, Person
 from holdfast.server.multipart import Form

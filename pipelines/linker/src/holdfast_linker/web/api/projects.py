@@ -11,9 +11,10 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from holdfast.errors import NotThere, UnfitState, UserError
-from holdfast.features.bulk.api import OperationShape, export_jobs
-from holdfast.features.exports.api import Format
-from holdfast.features.jobs.api import FileChoice, JobRequest
+from holdfast.features.bulk.for_extensions import export_jobs
+from holdfast.features.bulk.shapes import OperationShape
+from holdfast.features.exports.shapes import Format
+from holdfast.features.jobs.new_jobs import FileChoice, JobRequest
 from holdfast.model import ItemStatus, Job, JobState, Json
 from holdfast.server.cursors import Cursors
 from holdfast.server.dependencies import Parts

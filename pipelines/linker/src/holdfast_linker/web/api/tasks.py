@@ -8,8 +8,10 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 
 from holdfast.errors import UserError
-from holdfast.features.bulk.api import OperationShape, decide_in_bulk
-from holdfast.features.rulings.api import NewRuling, decide, ruling_state
+from holdfast.features.bulk.for_extensions import decide_in_bulk
+from holdfast.features.bulk.shapes import OperationShape
+from holdfast.features.rulings.rules import NewRuling, decide
+from holdfast.features.rulings.shapes import ruling_state
 from holdfast.rulings import RulingKind
 from holdfast.server.cursors import Cursors
 from holdfast.server.dependencies import Parts
@@ -118,7 +120,7 @@ async def describe_task(project: Project, job_id: int, seq: int, parts: Parts) -
     task = await reads.task(project.id, job_id, seq)
     candidates = [CandidateShape(**each) for each in await reads.candidates(job_id, seq)]
     job = await parts.console.jobs.job(job_id, None)
-    version = (await ruling_state(parts, job, seq)).version
+    version = (await ruling_state(job, seq, parts)).version
     return TaskDetail(**task, version=version, candidates=candidates)
 
 
@@ -138,7 +140,7 @@ async def decide_task(
     await reads_of(parts).task(project.id, job_id, seq)
     job = await parts.console.jobs.job(job_id, None)
     new = NewRuling(_KINDS[body.action], _value(body), body.reason, person.name, body.version)
-    await decide(parts, job, seq, new)
+    await decide(parts.console, parts.pipelines, job, seq, new)
 
 
 def _value(body: DecisionBody) -> Any:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
 
 from holdfast.errors import UserError
-from holdfast.features.exports.api import Format
+from holdfast.features.exports.shapes import Format
 from holdfast.model import Json
 from holdfast.server.context import Visit, Visitor
 from holdfast.server.forms import OperatorPost, fields, whole_number

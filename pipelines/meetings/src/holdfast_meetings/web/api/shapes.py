@@ -9,7 +9,7 @@ from fastapi import Path, Query
 from pydantic import Field, StringConstraints
 
 from holdfast.errors import NotThere
-from holdfast.features.jobs.api_streams import SliceShape
+from holdfast.features.jobs.stream_shapes import SliceShape
 from holdfast.model import JobState, StreamState
 from holdfast.server.dependencies import Parts
 from holdfast.server.shapes import Shape, Text

@@ -6,7 +6,7 @@ import orjson
 from fastapi import APIRouter
 
 from holdfast.errors import NotAllowed, NotThere, UnfitState
-from holdfast.features.jobs.api_streams import SliceShape
+from holdfast.features.jobs.stream_shapes import SliceShape
 from holdfast.model import JobState, Json
 from holdfast.server.cursors import Cursors
 from holdfast.server.dependencies import Parts

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from holdfast.errors import UserError
 from holdfast.features.items.filtering import parse_instant
-from holdfast.features.rulings import api_pending as api
-from holdfast.features.switches.api_flags import require_flag
+from holdfast.features.items.pending_shapes import PendingRequest, pending_page
+from holdfast.features.switches.flag_needed import require_flag
 from holdfast.features.switches.flags import Flag
 from holdfast.server.context import Visitor
 from holdfast.server.forms import OperatorPost, fields, reason_in, whole_number
@@ -61,18 +61,15 @@ async def index(
     after: str | None = None,
 ) -> Response:
     owner = of or ("me" if visit.person.scope else "all")
-    page = await api.index(
-        visit.person,
-        visit.parts,
-        statuses=statuses,
-        user_id=owner,
-        pipeline=pipeline or None,
-        job_id=whole_number(job.strip().removeprefix("#")),
-        since=parse_instant(since) if since else None,
-        until=_end_of(until) if until else None,
-        page_size=_PAGE_SIZE,
-        after=after,
+    request = PendingRequest(
+        statuses,
+        owner,
+        pipeline or None,
+        whole_number(job.strip().removeprefix("#")),
+        parse_instant(since) if since else None,
+        _end_of(until) if until else None,
     )
+    page = await pending_page(request, visit.person, visit.parts, _PAGE_SIZE, after)
     shown = {item.pipeline for item in page.items} | ({pipeline} if pipeline else set())
     context = {
         "items": page.items,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.features.deletion.job_rows import mark_file
+from holdfast.features.deletion.removal import OldItems, Removed, remove_items
+from holdfast.kernel.arrivals.idempotency import KEYS_DAYS
 from holdfast.kernel.database.database import Database, verb
 from holdfast.kernel.database.driver import Transaction
 from holdfast.kernel.database.rows import fields_of
 from holdfast.kernel.jobs.audit import add_audit
-from holdfast.kernel.jobs.deletion import mark_file
-from holdfast.kernel.jobs.removal import OldItems, Removed, remove_items
 from holdfast.kernel.jobs.samples import BUCKET_SECONDS, current_bucket
 from holdfast.model import ItemStatus
 from holdfast.settings import setting
@@ -18,8 +19,6 @@ from holdfast.settings import setting
 _CHUNK = 1_000
 _DAY = 86_400.0
 _BY = "retention"
-#: How long the keys of requests and the ids of messages are remembered.
-KEYS_DAYS = 14.0
 
 
 def _days(name: str, help: str) -> Any:

@@ -15,6 +15,7 @@ from holdfast.kernel.database.instants import parse_instant
 from holdfast.kernel.database.rows import fields_of
 from holdfast.kernel.jobs.audit import add_audit
 from holdfast.kernel.jobs.jobs import NewJob, create_job
+from holdfast.kernel.jobs.plans import Planner, plan_and_carry_out
 from holdfast.model import Schedule
 
 
@@ -86,6 +87,19 @@ class Schedules:
         job_id = await create_job(tx, new, f"schedule:{due.name}")
         await tx.run("note_schedule", {"name": due.name, "job_id": job_id, "error": None})
         return job_id
+
+    @verb
+    async def fire_plan(
+        self, tx: Transaction, due: DueSchedule, next_at: datetime, planner: Planner
+    ) -> list[int]:
+        """Lets a pipeline that plans decide what its schedule starts, in the transaction that moves
+        the schedule on; does nothing if another sweeper was first."""
+        if not await _move_on(tx, due, next_at):
+            return []
+        job_ids = (await plan_and_carry_out(tx, planner, due.options)).job_ids
+        last = job_ids[-1] if job_ids else None
+        await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
+        return job_ids
 
     @verb
     async def skip_schedule(

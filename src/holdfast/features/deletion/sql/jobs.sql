@@ -133,13 +133,6 @@ from   jobs
 where  id = :job_id
 @for_update;
 
--- name: item_span
--- Where the remaining items of a job begin and end, and how many there were. The items of other
--- jobs have numbers between those of a standing job.
-select (select min(seq) from items where job_id = :job_id),
-       (select max(seq) from items where job_id = :job_id),
-       (select coalesce(cast(sum(accepted) as bigint), 0) from counters where job_id = :job_id);
-
 -- name: jobs_left_behind
 -- Jobs that have ranges or counters and are gone; found by hopping through the indexes.
 with recursive hop(job_id) as (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
+from holdfast.features.deletion.deleter import Deleter
+from holdfast.features.deletion.job_rows import JobRows
+from holdfast.features.deletion.retention_rows import Policies, RetentionRows, ago
 from holdfast.kernel import Store
-from holdfast.kernel.jobs.deleter import Deleter
-from holdfast.kernel.jobs.retention_rows import Policies, ago
 
 _ROUNDS = 50
 _CHUNKS = 100
@@ -26,7 +27,8 @@ class Kept(NamedTuple):
 class Retention:
     def __init__(self, store: Store, deleter: Deleter, policies: Policies, log: Any) -> None:
         self._store = store
-        self._rows = store.retention
+        self._rows = RetentionRows(store.database)
+        self._job_rows = JobRows(store.database)
         self._deleter = deleter
         self._policies = policies
         self._log = log
@@ -108,7 +110,7 @@ class Retention:
             await self._rows.mark_pruned(job_id)
         for job_id in await self._rows.pruned_jobs_with_items(_JOBS):
             for _ in range(_ROUNDS):
-                if not await self._store.deletion.delete_items(job_id):
+                if not await self._job_rows.delete_items(job_id):
                     break
         return len(jobs)
 

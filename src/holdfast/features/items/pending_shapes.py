@@ -1,37 +1,34 @@
-"""Pending items of all jobs: what is waiting, since when, and which worker has it."""
+"""Pending items of all jobs, as programs and people see them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
 from holdfast.errors import NotAllowed, UserError
 from holdfast.features.accounts.person import Person
-from holdfast.features.items.api import (
-    After,
-    From,
-    NoOffset,
-    PageSize,
-    Statuses,
-    To,
-    refuse_offsets,
-)
 from holdfast.features.items.item_filters import in_utc, statuses_of
 from holdfast.features.items.item_lists import PendingScope, summary
 from holdfast.features.items.items import ItemFilter, ItemPage
 from holdfast.features.jobs.reads import JobOfItems
-from holdfast.features.switches.api_flags import require_flag
-from holdfast.features.switches.flags import Flag
 from holdfast.model import OPEN, ItemStatus
 from holdfast.server.cursors import Cursors
 from holdfast.server.dependencies import Parts
-from holdfast.server.identity import PartsOf, Someone
-from holdfast.server.shapes import Id, Shape
+from holdfast.server.shapes import Shape
 
-router = APIRouter(prefix="/api/pending", tags=["items"])
+
+@dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """Which open items are asked for; `of` is "me" or "all"."""
+
+    statuses: str
+    of: str
+    pipeline: str | None = None
+    job_id: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 class PendingItem(Shape):
@@ -53,39 +50,6 @@ class PendingList(Shape):
     items: list[PendingItem]
     next: str | None
     pending_count: int = Field(description="Of the whole list; up to 30 seconds old.")
-
-
-@router.get(
-    "",
-    summary="List pending items across all jobs",
-    dependencies=[Depends(require_flag(Flag.PENDING))],
-)
-async def index(
-    person: Someone,
-    parts: PartsOf,
-    statuses: Statuses = "PENDING,PROCESSING",
-    status: Annotated[str, Query(include_in_schema=False)] = "",
-    user_id: Annotated[Literal["me", "all"], Query(alias="userId")] = "me",
-    pipeline: Annotated[str | None, Query(max_length=200)] = None,
-    job_id: Annotated[Id | None, Query(alias="jobId")] = None,
-    since: From = None,
-    until: To = None,
-    page_size: PageSize = 100,
-    after: After = None,
-    page: NoOffset = None,
-    sort: NoOffset = None,
-) -> PendingList:
-    """The longest waiting come first. `userId=all` is for users who can see all jobs."""
-    refuse_offsets(page, sort)
-    scope = PendingScope(_owner(person, user_id), pipeline, job_id)
-    filter = ItemFilter(_open_only(status or statuses), None, in_utc(since), in_utc(until))
-    cursors = Cursors(parts.secret, "pending", person.name, pending_shown(scope, filter))
-    found = await parts.item_lists.pending(scope, filter, cursors.read(after), page_size)
-    return PendingList(
-        items=await _shapes(found, parts),
-        next=None if found.next is None else cursors.write(found.next),
-        pending_count=await parts.item_lists.pending_count(scope),
-    )
 
 
 def pending_shown(scope: PendingScope, filter: ItemFilter) -> dict[str, str]:
@@ -131,3 +95,20 @@ async def _shapes(page: ItemPage, parts: Parts) -> list[PendingItem]:
             )
         )
     return shapes
+
+
+async def pending_page(
+    request: PendingRequest, person: Person, parts: Parts, size: int, after: str | None
+) -> PendingList:
+    """Lists open items of all jobs, those that wait longest first."""
+    scope = PendingScope(_owner(person, request.of), request.pipeline, request.job_id)
+    filter = ItemFilter(
+        _open_only(request.statuses), None, in_utc(request.since), in_utc(request.until)
+    )
+    cursors = Cursors(parts.secret, "pending", person.name, pending_shown(scope, filter))
+    found = await parts.item_lists.pending(scope, filter, cursors.read(after), size)
+    return PendingList(
+        items=await _shapes(found, parts),
+        next=None if found.next is None else cursors.write(found.next),
+        pending_count=await parts.item_lists.pending_count(scope),
+    )

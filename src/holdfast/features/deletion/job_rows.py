@@ -10,7 +10,6 @@ They came with a range, which no worker claims; through it they are found and de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.kernel.database.database import Database, verb
@@ -45,15 +44,7 @@ _LAST = (
 _CHUNK = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """How many items of a job are still to be deleted, and how many there were; both at most."""
-
-    items: int
-    of: int
-
-
-class Deletion:
+class JobRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -68,10 +59,6 @@ class Deletion:
 
     async def deleting_jobs(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("deleting_jobs")]
-
-    async def left(self, job_id: int) -> Left:
-        first, last, accepted = (await self._database.fetch("item_span", {"job_id": job_id}))[0]
-        return Left(0 if first is None else min(last - first + 1, accepted), accepted)
 
     async def export_keys(self, job_id: int) -> list[str]:
         """Returns the keys of its exports in the file store."""
