@@ -91,7 +91,7 @@ COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes
 
 pins: ## Compile requirements/*.txt again (needs uv); the largest set decides for all
 	$(COMPILE) requirements/bench.in -o requirements/bench.txt
-	for name in base build dev; do $(COMPILE) -c requirements/bench.txt requirements/$$name.in -o requirements/$$name.txt; done
+	for name in base core build dev; do $(COMPILE) -c requirements/bench.txt requirements/$$name.in -o requirements/$$name.txt; done
 	for name in datasette-0 datasette-1; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## Remove everything that the build created

@@ -77,9 +77,10 @@ class TestDockerfile:
         allowed = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
         for word, rest in self.instructions:
             if word == "COPY" and not rest.startswith("--from"):
-                for source in rest.split()[:-1]:
-                    assert (ROOT / source).exists(), source
-                    assert f"!{source}" in allowed
+                for named in rest.split()[:-1]:
+                    for source in {named.replace("${SET}", each) for each in ("base", "core")}:
+                        assert (ROOT / source).exists(), source
+                        assert f"!{source}" in allowed
 
     def test_it_runs_as_an_unprivileged_user_and_reports_its_health(self) -> None:
         words = dict(self.instructions)
@@ -121,7 +122,8 @@ class TestCompose:
     def test_images_are_named_by_exact_versions(self) -> None:
         services = deployment.compose()["services"].values()
         images = {each["image"] for each in services} - {"holdfast"}
-        images.add(dict(deployment.dockerfile())["ARG"].removeprefix("PYTHON="))
+        arguments = dict(rest.split("=") for word, rest in deployment.dockerfile() if word == "ARG")
+        images.add(arguments["PYTHON"])
         # PostgreSQL's versions have two numbers.
         exact = r"postgres:\d+\.\d+-\w+|[\w/]+:v?\d+\.\d+\.\d+(-[\w-]+)?"
         assert len(images) == 5

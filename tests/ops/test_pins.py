@@ -70,6 +70,17 @@ def test_pins_are_made_from_what_the_packages_depend_on() -> None:
     assert names - ONLY_BY_CHOICE == {_plain(name) for name in base}
 
 
+def test_the_core_alone_has_pins_of_its_own_with_the_same_versions() -> None:
+    names = {name for name in _declared(ROOT / "pyproject.toml") if "holdfast" not in name}
+    core = (ROOT / "requirements" / "core.in").read_text().split()
+    assert names == {_plain(name) for name in core}
+    pins = [
+        set(re.findall(r"^\S+==\S+", (ROOT / "requirements" / f"{name}.txt").read_text(), re.M))
+        for name in ("core", "base")
+    ]
+    assert len(pins[0]) > len(core) and pins[0] < pins[1]
+
+
 @pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
 def test_packages_have_lower_bounds_only(path: Path) -> None:
     """Upper bounds keep an application from installing us beside newer versions of its own."""
