@@ -224,7 +224,8 @@ async def test_upload_that_outlasts_its_account_leaves_nothing(server: ApiServer
     while any(user["name"] == "ada" for user in (await root.get("/api/users")).json()["users"]):
         await asyncio.sleep(0.02)
     deleted.set()
-    assert [reply.status_code for reply in await asyncio.gather(*sending)] == [403, 403]
+    replies = await asyncio.gather(*sending)
+    assert [reply.status_code for reply in replies] == [403, 403], [each.text for each in replies]
     for table in ("jobs", "files"):
         assert await fetch(server.parts.store, f"select 1 from {table}") == [], table
     assert await server.stored("uploads/") == []

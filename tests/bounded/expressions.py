@@ -125,6 +125,7 @@ USES = {
     "features.items.filtering._CODE": use("match", "a"),
     "features.items.filtering._WORD": use("findall", '"', 'a"', ('"', "a"), "a", '"\n'),
     "features.items.filtering.column_word": use("search", "a"),
+    "server.middleware._CONTROL": use("search", "a", "\u00e9"),
     "server.middleware._HOST": use("fullmatch", "a", ("[", ":"), ("a:", "1"), "a:1"),
     # Passwords have at most 1,000 characters.
     "features.accounts.passwords._TRAILING": use("sub", "1", "a1", ("", "1"), most=1_000),
@@ -302,6 +303,7 @@ BUILT = {
     ),
     "text_search.highlighted_parts": "at most 50 escaped words over the first 100,000 characters",
     "kernel.database.queries.compile_query": "our own SQL files",
+    "holdfast_client.names._CALL": "our own SQL files",
     "holdfast_client.names._in_postgres": "our own SQL files",
     "holdfast_client.names._in_sqlite": "our own SQL files",
 }

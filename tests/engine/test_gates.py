@@ -165,6 +165,7 @@ async def test_urgent_lanes_pass_first_and_the_last_is_not_left_out(store: Store
     async def one(lane: Lane) -> None:
         async with gates.of(lane).passing("site"):
             order.append(lane)
+            await asyncio.sleep(0.002)
 
     async with gates.passing("site"):
         for lane in (Lane.BACKFILL, Lane.UPLOAD, Lane.SENTINEL):
@@ -264,3 +265,29 @@ async def test_items_that_fail_otherwise_say_nothing_about_the_provider(store: S
         await gates.keep()
     (gate,) = await store.gates.all()
     assert (gate["most"], gate["failures"]) == (8, 0)
+
+
+async def test_starts_that_were_reserved_are_given_up_when_another_worker_closes_the_gate(
+    store: Store, second_store: Store
+) -> None:
+    await store.gates.declare(Gate("site", spacing=0.1))
+    one, two = gates_of(store, "one"), gates_of(second_store, "two")
+    clock, starts, gave_way = SystemClock(), list[float](), list[float]()
+    first = asyncio.Event()
+
+    async def ask() -> None:
+        try:
+            async with two.passing("site"):
+                starts.append(clock.monotonic())
+                first.set()
+        except GateWait as wait:
+            gave_way.append(wait.seconds)
+
+    asking = [asyncio.create_task(ask()) for _ in range(12)]
+    await first.wait()
+    await one.close("site", 30, "429, Retry-After 30 s")
+    closed_at = clock.monotonic()
+    await asyncio.gather(*asking)
+    assert [start for start in starts if start > closed_at + 0.05] == []
+    assert len(gave_way) >= 8
+    assert min(gave_way) > 25

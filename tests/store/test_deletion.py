@@ -15,8 +15,9 @@ import holdfast
 from holdfast.errors import LeaseLost, NotThere
 from holdfast.features.console import open_console
 from holdfast.features.deletion.deleter import Deleter
-from holdfast.features.deletion.job_rows import JobRows, Left
+from holdfast.features.deletion.job_rows import JobRows
 from holdfast.features.deletion.rules import DeletionRows
+from holdfast.features.jobs.reads import Left
 from holdfast.features.rulings.rules import NewRuling
 from holdfast.kernel import NewJob, Store
 from holdfast.kernel.arrivals.enqueue import Addition

@@ -139,7 +139,7 @@ def _own_database(settings: Settings) -> Iterator[Settings]:
     """Nothing of this is kept, and what is loaded already does not count."""
     with tempfile.TemporaryDirectory() as folder:
         own = replace(settings, database_url=f"sqlite:///{folder}/accuracy.db")
-        ensure_schema(own)
+        ensure_schema(own, ["catalog"])
         yield own
 
 

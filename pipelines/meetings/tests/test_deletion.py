@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.composition import retention_of
+from holdfast.features.deletion.compose import retention_of
 from holdfast.configuration import load_settings
 from pipelines.meetings.tests.site import Site, generated
 from pipelines.meetings.tests.town import Town

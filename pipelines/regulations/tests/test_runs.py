@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.errors import SwitchedOff, UnfitState, UserError
 from holdfast.kernel import Store
-from holdfast.kernel.worker.upkeep.schedules import DueSchedules
+from holdfast.features.schedules.chores import DueSchedules
+from holdfast.features.schedules.table import Schedules
 from holdfast.model import JobState, Lane, StreamState
 from pipelines.regulations.tests.desk import Desk, hasty_sources, paths
 from pipelines.regulations.tests.world import (
@@ -351,21 +352,21 @@ async def test_daily_schedule_is_set_once_when_the_pipeline_is_on(desk: Desk) ->
     await desk.switch(False)
     schedules = DueSchedules(desk.worker()._upkeep)
     await schedules.fire()
-    assert await desk.store.schedules.all() == []
+    assert await Schedules(desk.store.database).all() == []
     await desk.switch(True)
     await schedules.fire()
-    [schedule] = await desk.store.schedules.all()
+    [schedule] = await Schedules(desk.store.database).all()
     assert (schedule["name"], schedule["cron"]) == ("regulations-daily", "0 6 * * *")
     assert schedule["zone"] == "Europe/Zagreb"
-    await desk.store.schedules.remove_schedule("regulations-daily", "tester")
+    await Schedules(desk.store.database).remove_schedule("regulations-daily", "tester")
     await DueSchedules(desk.worker()._upkeep).fire()
-    assert await desk.store.schedules.all() == []  # a person removed it
+    assert await Schedules(desk.store.database).all() == []  # a person removed it
 
 
 @on_sqlite
 async def test_schedule_starts_the_daily_pass(desk: Desk) -> None:
     due = desk.due_now("regulations-daily", {"lane": "SENTINEL", "sources": "tax"})
-    await desk.store.schedules.set_schedule(*due)
+    await Schedules(desk.store.database).set_schedule(*due)
     await DueSchedules(desk.worker()._upkeep).fire()
     job = await desk.store.reads.job(1)
     assert (job.lane, job.mode) == (Lane.SENTINEL, "sentinel")

@@ -56,5 +56,7 @@ async def force_full(stream_id: Id, visit: OperatorPost) -> Response:
     orders = stream_orders(visit.person, visit.parts)
     request = visit.request
     job_id, started = await orders.force_full(stream_id, ip_of(request), request_key(request))
-    note = "Full re-read started." if started else f"It starts when job {job_id} ends."
+    note = (
+        "Full re-read started." if started else f"The full re-read starts when job {job_id} ends."
+    )
     return visit.go(f"/jobs/{job_id}/streams", note)

@@ -90,12 +90,14 @@ class _Local:
     units: float = 0.0
     concurrency: int = 0
     fresh_until: float = 0.0
-    shut_until: float = 0.0
+    looked_at: float = -math.inf  # when it was last asked whether somebody has closed the gate
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    closed_until: float = 0.0
+    shut_until: float = 0.0  # closed, or nothing more to give out before then
     shut_reason: str = ""
     in_flight: int = 0
     waiters: list[_Waiter] = field(default_factory=list)
     lock: LaneLock = field(default_factory=LaneLock)
-    freed: asyncio.Event = field(default_factory=asyncio.Event)
     passes: dict[int, Passes] = field(default_factory=dict)  # by job
     successes: int = 0
     seconds: float = 0.0
@@ -194,7 +196,7 @@ class Gates:
             raise
         finally:
             local.in_flight -= 1
-            local.freed.set()
+            local.lock.open()
             passes = local.passes.setdefault(job_id, Passes())
             self._count_exit(name, local, passes, passage, self._clock.monotonic() - started)
 
@@ -208,10 +210,7 @@ class Gates:
         return gate.name
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
-        local = self._local(name)
-        self._shut(local, seconds, reason)
-        local.windows.clear()
-        local.requests, local.units = 0, 0.0
+        self._shut(self._local(name), seconds, reason)
         self._log.warning("gate.closed", gate=name, seconds=seconds, reason=reason)
         await self._store.gates.close(name, seconds, reason)
 
@@ -288,37 +287,57 @@ class Gates:
     async def _enter(self, name: str, local: _Local, waiter: _Waiter, give_up_at: float) -> None:
         """Takes a place in flight and a start time. Waiters get theirs by lane and in order,
         because permits are given out under a lock; waiting for the start is outside it."""
+        again = False
         while True:
-            async with local.lock.held(waiter.lane):
-                window = await self._permit(name, local, waiter, give_up_at)
-                if window is not None:
-                    local.in_flight += 1
-                else:
-                    local.freed.clear()
-            if window is not None:
-                if await self._start_within(local, window):
-                    return
-                continue
             left = give_up_at - self._clock.monotonic()
-            if left <= 0:
+            if not await local.lock.acquire(waiter.lane, left, again):
                 raise GateWait(name, 1.0, "all places are taken")
-            await _wait(local.freed, min(left, _FRESH_SECONDS))
+            again = True
+            try:
+                window = await self._permit(name, local, waiter, give_up_at)
+            except BaseException:
+                local.lock.release()
+                raise
+            if window is None:
+                local.lock.give_back(_FRESH_SECONDS)
+                continue
+            local.in_flight += 1
+            local.lock.release()
+            if await self._start_within(name, local, window):
+                return
 
-    async def _start_within(self, local: _Local, window: tuple[float, float]) -> bool:
-        """Waits for the window to begin; returns False if it was missed, so that its distance to
-        the next start is no longer certain."""
+    async def _start_within(self, name: str, local: _Local, window: tuple[float, float]) -> bool:
+        """Waits for the window to begin.
+
+        Returns False if it was missed, so that its distance to the next start is no longer certain,
+        or if the gate was closed in the meantime."""
         begin, end = window
         started = False
         try:
             left = begin - self._clock.monotonic()
             if left > 0:
                 await asyncio.sleep(left)
-            started = self._clock.monotonic() <= end
+            is_open = not await self._is_shut_now(name, local)
+            started = is_open and self._clock.monotonic() <= end
         finally:
             if not started:
                 local.in_flight -= 1
-                local.freed.set()
+                local.lock.open()
         return started
+
+    async def _is_shut_now(self, name: str, local: _Local) -> bool:
+        """Asks the database whether any worker has closed the gate: a reservation does not know
+        what happened since. Requests that start together share an answer; none takes one that is
+        older than its question."""
+        asked = self._clock.monotonic()
+        async with local.looking:
+            if local.looked_at < asked:
+                looked_at = self._clock.monotonic()
+                closing = await self._store.gates.closing(name)
+                local.looked_at = looked_at
+                if closing is not None:
+                    self._shut(local, closing.seconds, closing.reason)
+        return local.closed_until > self._clock.monotonic()
 
     async def _permit(
         self, name: str, local: _Local, waiter: _Waiter, give_up_at: float
@@ -367,7 +386,7 @@ class Gates:
         reservation = await self._store.gates.reserve(name, self._worker, want)
         answered = self._clock.monotonic()
         if reservation.wait:
-            self._shut(local, reservation.wait, reservation.reason)
+            self._wait_until(local, reservation.wait, reservation.reason)
             return
         self._take(local, reservation, costs, requested, answered)
 
@@ -412,6 +431,13 @@ class Gates:
         await asyncio.sleep(local.shut_until - now)
 
     def _shut(self, local: _Local, seconds: float, reason: str) -> None:
+        """Gives up what was reserved before the gate was closed."""
+        self._wait_until(local, seconds, reason)
+        local.closed_until = max(local.closed_until, self._clock.monotonic() + seconds)
+        local.windows.clear()
+        local.requests, local.units = 0, 0.0
+
+    def _wait_until(self, local: _Local, seconds: float, reason: str) -> None:
         local.shut_until = max(local.shut_until, self._clock.monotonic() + seconds)
         local.shut_reason = reason
 
@@ -444,10 +470,3 @@ class LaneGates:
 
     async def slow_down(self, name: str, spacing: float) -> None:
         await self._gates.slow_down(name, spacing)
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        return

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import NotThere
 from holdfast.kernel.database.database import Database, verb
@@ -58,6 +58,13 @@ class Want:
     busy: int = 0
     costs: Sequence[float] = ()
     weight: int = 1
+
+
+class Closing(NamedTuple):
+    """For how long a gate is closed from now on, and why."""
+
+    seconds: float
+    reason: str
 
 
 @dataclass(slots=True)
@@ -167,6 +174,11 @@ class GateTable:
         while len(starts) <= want.starts and starts[-1] <= want.horizon:
             starts.append(starts[-1] + step + self._rng.uniform(0, jitter))
         return starts
+
+    async def closing(self, name: str) -> Closing | None:
+        """Returns None if the gate is open."""
+        rows = await self._database.fetch("closing_of_gate", {"name": name})
+        return Closing(rows[0]["seconds"], rows[0]["reason"] or "closed") if rows else None
 
     @verb("close_gate")
     async def close(self, tx: Transaction, name: str, seconds: float, reason: str) -> None:

@@ -29,6 +29,7 @@ class LaneTurns:
 
     def __init__(self) -> None:
         self._spent = [0.0] * len(CLASSES)
+        self._last = (0, 0.0)  # whose turn it was, and what it cost
         self._waiting: set[int] = set()
 
     def choose(self, waiting: Collection[Lane]) -> frozenset[Lane]:
@@ -40,6 +41,13 @@ class LaneTurns:
             self._spent[rank] = level
         self._waiting = present
         chosen = min(present, key=lambda rank: (self._spent[rank], rank))
-        if len(present) > 1:
-            self._spent[chosen] += 1 / WEIGHTS[next(iter(CLASSES[chosen]))]
+        cost = 1 / WEIGHTS[next(iter(CLASSES[chosen]))] if len(present) > 1 else 0.0
+        self._spent[chosen] += cost
+        self._last = chosen, cost
         return CLASSES[chosen]
+
+    def give_back(self) -> None:
+        """Takes the last turn back: nothing came of it."""
+        chosen, cost = self._last
+        self._spent[chosen] -= cost
+        self._last = chosen, 0.0

@@ -33,6 +33,11 @@ from   gates g
 where  g.name = :name
 @for_update;
 
+-- name: closing_of_gate
+select @seconds_until(closed_until) as seconds, reason
+from   gates
+where  name = :name and closed_until > @now;
+
 -- name: reserve_gate
 -- Start times up to then are reserved.
 update gates
