@@ -32,12 +32,11 @@ select %(job)s, n, null, cast(
 from   generate_series(2, %(count)s) n
 """
 _RANGES = """
-insert into ranges (job_id, lo, hi, again, available_at, token, settled, worker, expires_at,
+insert into ranges (job_id, lo, hi, again, available_at, token, settled, worker,
                     expiries, lone_expiries, item_bytes, since, owner_id, pipeline)
 select %(job)s, lo, least(lo + %(size)s - 1, %(count)s), 0, now(),
        case when lo <= %(leased)s then lo::text end, 0,
        case when lo <= %(leased)s then 'worker' end,
-       case when lo <= %(leased)s then now() + interval '1 day' end,
        0, 0, 200, now() - interval '1 hour' + make_interval(secs => lo / 100000.0),
        %(owner)s, 'noop'
 from   generate_series(1, %(count)s, %(size)s) lo

@@ -83,6 +83,21 @@ def test_what_changes_slowly_waits_longer_than_a_hiccup() -> None:
     assert sum(later) > 20 * sum(soon)
 
 
+def test_wait_that_a_provider_asked_for_does_not_grow_with_earlier_throttles() -> None:
+    verdicts = [
+        decide(
+            POLICY,
+            ERROR_CODES["RATE_LIMITED"],
+            attempts=1,
+            throttles=20,
+            retry_after=2.0,
+            rng=Random(seed),
+        )
+        for seed in range(50)
+    ]
+    assert all(2.0 <= verdict.delay <= 4.0 for verdict in verdicts)
+
+
 @given(
     CODES,
     st.integers(1, 100_000),
@@ -115,6 +130,8 @@ def test_full_jitter_stays_within_its_limits_and_never_below_retry_after(
     doublings = throttles if code.retry is RetryClass.THROTTLE else attempts - 1
     ceiling = min(cap, base * 2 ** min(doublings, 50) * spacing)
     told = max(0.0, retry_after or 0.0)
+    if told and code.retry is RetryClass.THROTTLE:
+        ceiling = min(base, told)
     assert told <= verdict.delay <= told + ceiling
 
 

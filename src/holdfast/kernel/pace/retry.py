@@ -97,7 +97,12 @@ def decide(
         case RetryClass.NEVER:
             return Verdict(False, 0.0, True, f"{code.code} is permanent")
         case RetryClass.THROTTLE:
-            delay = _delay(policy.throttle, throttles, spacing, retry_after, rng)
+            if retry_after is not None and retry_after > 0:
+                # The provider has said how long: earlier throttles do not make it longer.
+                spread = min(policy.throttle.base, retry_after)
+                delay = retry_after + spread * rng.uniform(1.0 - policy.throttle.jitter, 1.0)
+            else:
+                delay = _delay(policy.throttle, throttles, spacing, None, rng)
             return Verdict(True, delay, False, f"{code.code} uses up no attempt")
         case RetryClass.SOON:
             backoff = policy.soon
