@@ -77,6 +77,13 @@ async def test_token_sets_no_password_and_makes_no_way_in(server: ApiServer) -> 
     added = await root.post("/api/users", json={"name": "eve", "role": "admin", **new})
     assert added.status_code == 403
     assert (await root.post("/api/users/root/link")).status_code == 403
+    assert (await root.post("/api/users", json={"name": "eve"})).status_code == 403
+    await server.parts.accounts.add_user("bob", "operator", None, "tester")
+    promoted = await root.patch("/api/users/bob", json={"role": "admin"})
+    assert (promoted.status_code, promoted.json()["detail"]) == (
+        403,
+        "a token cannot change an account",
+    )
 
 
 async def test_token_makes_none_that_outlives_it(server: ApiServer) -> None:

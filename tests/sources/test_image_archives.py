@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,19 @@ async def test_image_that_is_larger_than_its_zip_says_is_cut_off(tmp_path: Path)
     rows[0]["entry"]["size"] = 1000
     with pytest.raises(ItemError, match="larger"):
         await read(path, rows[0])
+
+
+@pytest.mark.parametrize("read_archive", [image_archive, lambda path: open_table(path, {})])
+def test_directory_that_lists_files_without_end_is_refused_unread(
+    tmp_path: Path, read_archive: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "many.zip"
+    packed(path, {"a.png": png()})
+    content = path.read_bytes()
+    start = content.index(b"PK\x01\x02")
+    entry = content[start : content.index(b"PK\x05\x06")]
+    count = 20 * 1024 * 1024 // len(entry) + 1
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, count * len(entry), start, 0)
+    path.write_bytes(content[:start] + entry * count + end)
+    with pytest.raises(InputError, match="lists too many files"):
+        read_archive(path)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.columns import BAD_ROW, EXCERPT, LINE
+from holdfast.tables import detect
 from holdfast.tables.bad_rows import BAD_ROWS
 from holdfast.tables.files import TableFile, TableOptions
 from tests.tables.reading import read, records_of, refusal
@@ -123,3 +125,22 @@ def test_reserved_name_cannot_be_forged(table) -> None:
         {"_bad_row_2": "x", "b": "1"},
         {"_bad_row_2": "y", "b": "2"},
     ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "shift_jis"])
+@pytest.mark.parametrize("piece", [b"\xff", b"\xff\n"])
+def test_file_of_nothing_but_bad_bytes_is_not_read_to_its_end(
+    table, piece: bytes, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = table(b"sku,title\n" + piece * 30_000_000)
+    read_bytes = 0
+    decoded = detect._decoded
+
+    def counted(decoder: Any, block: bytes, marking: str) -> tuple[str, bool]:
+        nonlocal read_bytes
+        read_bytes += len(block)
+        return decoded(decoder, block, marking)
+
+    monkeypatch.setattr(detect, "_decoded", counted)
+    assert "is not entirely" in str(refusal(path, encoding=encoding))
+    assert 0 < read_bytes < 8_000_000

@@ -128,7 +128,15 @@ def test_csv_cells_hold_no_formula_for_programs_that_separate_otherwise(
 def test_csv_leaves_separators_and_numbers_within_cells_alone(tmp_path: Path) -> None:
     cells = ["a; b", "1;-5;+3,5", "x\ty", "one\ntwo", "-1;-2", 'say "a;b"']
     export(tmp_path / "out.csv", [{str(n): cell for n, cell in enumerate(cells)}])
-    assert csv_rows(tmp_path / "out.csv")[1] == [*cells[:4], "'-1;-2", cells[5]]
+    assert csv_rows(tmp_path / "out.csv")[1] == [
+        "a; b", "1;-5;'+3,5", "x\ty", "one\ntwo", "'-1;'-2", 'say "a;b"',
+    ]  # fmt: skip
+
+
+def test_csv_cell_makes_no_formula_with_the_one_after_it(tmp_path: Path) -> None:
+    """Where semicolons separate, a comma is a decimal comma, and what follows it the same cell."""
+    export(tmp_path / "out.csv", [{"title": "a;-2", "brand": "5+WEBSERVICE(A1&B1)"}])
+    assert (tmp_path / "out.csv").read_text().splitlines()[1] == "a;'-2,5+WEBSERVICE(A1&B1)"
 
 
 def formulas_in(path: Path) -> list[str]:

@@ -96,3 +96,9 @@ def test_no_value_can_break_its_line() -> None:
 def test_style_is_checked(style: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="is not"):
         Style(**style)
+
+
+@pytest.mark.parametrize("size", ["1e999999999", "-1e300000000", "1e-300000000", "1e51", "nan"])
+def test_number_that_would_be_endless_is_left_out(size: str) -> None:
+    entry = _entry(name="Douglas Adams", size=size)
+    assert "P2048" not in "".join(_lines(Link(entry, "Q42")))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.features.deletion.compose import retention_of
 from holdfast.configuration import load_settings
+from holdfast.features.deletion.compose import retention_of
 from pipelines.meetings.tests.site import Site, generated
 from pipelines.meetings.tests.town import Town
 from tests.store.deletion_scenarios import delete_all, traces_of

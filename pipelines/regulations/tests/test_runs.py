@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import SwitchedOff, UnfitState, UserError
-from holdfast.kernel import Store
 from holdfast.features.schedules.chores import DueSchedules
 from holdfast.features.schedules.table import Schedules
+from holdfast.kernel import Store
 from holdfast.model import JobState, Lane, StreamState
 from pipelines.regulations.tests.desk import Desk, hasty_sources, paths
 from pipelines.regulations.tests.world import (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from fastapi import Depends, Request
+from pydantic import ValidationError
 from starlette.datastructures import FormData
 
 from holdfast.errors import UserError
@@ -13,6 +15,9 @@ from holdfast.model import Json
 from holdfast.server.context import Visit, Visitor
 from holdfast.server.identity import CSRF_HEADER, check_csrf
 from holdfast.server.problems import Malformed
+from holdfast.server.shapes import Shape
+
+S = TypeVar("S", bound=Shape)
 
 LONGEST_REASON = 1000
 _LARGEST = 10**12
@@ -47,6 +52,16 @@ async def fields(request: Request) -> dict[str, str]:
     """Returns the fields of the posted form."""
     form = await _form(request)
     return {name: value for name, value in form.items() if isinstance(value, str)}
+
+
+def shaped(shape: type[S], values: Mapping[str, Any]) -> S:
+    """Makes a shape of what a form says; what the API would refuse is an error of the form."""
+    try:
+        return shape.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"])).replace("_", " ")
+        raise UserError(f"{name}: {first['msg']}", "Correct it, and send the form again.") from None
 
 
 async def values_of(request: Request, name: str) -> list[str]:

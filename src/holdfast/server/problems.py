@@ -175,5 +175,7 @@ async def _system(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    request.app.state.parts.log.error("request.failed", path=request.url.path, exc_info=error)
+    # Not the path itself: that of a login link, or of an address for another program, is a secret.
+    path = getattr(request.scope.get("route"), "path_format", "unknown")
+    request.app.state.parts.log.error("request.failed", path=path, exc_info=error)
     return answer(500, "internal error; see the server log")

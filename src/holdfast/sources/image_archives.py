@@ -15,6 +15,7 @@ from typing import Any
 
 from holdfast.columns import BAD_ROW, EXCERPT, LINE
 from holdfast.errors import InputError, ItemError
+from holdfast.tables.zip_directory import refuse_large_directory
 
 _TYPES = {
     ".jpg": "image/jpeg",
@@ -47,6 +48,8 @@ def image_archive(path: Path) -> list[dict[str, Any]] | None:
     """Returns a row for each file of a zip; None if it is not a zip that has images."""
     if not zipfile.is_zipfile(path):
         return None
+    with path.open("rb") as file:
+        refuse_large_directory(file, path.name)
     try:
         with zipfile.ZipFile(path) as archive:
             members = [info for info in archive.infolist() if _is_meant(info)]

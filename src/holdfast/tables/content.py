@@ -19,6 +19,7 @@ from typing import IO, Any
 import zstandard
 
 from holdfast.errors import InputError
+from holdfast.tables.zip_directory import refuse_large_directory
 
 GZIP, ZSTD, ZIP = "gzip", "zstd", "zip"
 
@@ -148,6 +149,8 @@ class _Unpacked(io.RawIOBase):
 def _only_table(path: Path) -> str | None:
     """Returns the zip's one file, None if it is a workbook; the reader of workbooks names its
     damage."""
+    with path.open("rb") as file:
+        refuse_large_directory(file, path.name)
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.tables.content import Content
-from holdfast.tables.detect import MARK_FLAWS, Text, find_delimiter, sample_rows, separator_line
+from holdfast.tables.detect import Text, find_delimiter, marking_of, sample_rows, separator_line
 from holdfast.tables.layout import SAMPLE_ROWS, Layout, find_layout, header_note, second_table_note
 from holdfast.tables.records import (
     CLEAN_END,
@@ -97,7 +97,7 @@ def open_guarded(
 ) -> io.TextIOWrapper:
     guarded = GuardedFile(content, codec, progress, max_row_bytes)
     buffered = io.BufferedReader(guarded, buffer_size=1 << 16)
-    return io.TextIOWrapper(buffered, encoding=codec, errors=MARK_FLAWS, newline=newline)
+    return io.TextIOWrapper(buffered, encoding=codec, errors=marking_of(codec), newline=newline)
 
 
 class DelimitedReader:

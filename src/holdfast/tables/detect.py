@@ -6,8 +6,10 @@ import codecs
 import csv
 import io
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import orjson
@@ -88,10 +90,11 @@ class Flaws:
     has_undecodable: bool
     sound_lines: int  # lines beyond ASCII without flaws; counted up to about a thousand
     sample: bytes  # the text around the first
+    is_hopeless: bool = False  # more bytes that are no text than any table has
 
     def are_too_many(self, options: TableOptions) -> bool:
         allowed = min(options.max_bad_rows, max(1, int(options.max_bad_rows_share * self.lines)))
-        return self.flawed_lines > allowed
+        return self.is_hopeless or self.flawed_lines > allowed
 
 
 def _mark_flaw(error: UnicodeError) -> tuple[str, int]:
@@ -102,12 +105,34 @@ def _mark_flaw(error: UnicodeError) -> tuple[str, int]:
     return "".join(chr(0xDC00 + byte) for byte in flawed), error.end
 
 
-#: The name of the error handler with which files are decoded.
-MARK_FLAWS = "holdfast-mark-flaws"
-codecs.register_error(MARK_FLAWS, _mark_flaw)
+_MARK_FLAWS = "holdfast-mark-flaws"
+codecs.register_error(_MARK_FLAWS, _mark_flaw)
 _UNDECODABLE = re.compile("[\udc00-\udcff]")
 _ENOUGH_SOUND_LINES = 1000
+_HOPELESS = 1_000_000
 _FLAW = re.compile("[\udc00-\udcff\0]")
+
+
+@cache
+def marking_of(codec: str) -> str:
+    """Returns the error handler with which files in this encoding are decoded.
+
+    Python's own marks bytes beyond ASCII in the same way, a hundred times as fast; that counts for
+    a file of nothing but such bytes. Encodings of several bytes can fail at others, too."""
+    found = codecs.lookup(codec)
+    plain = found.name in ("utf-8", "utf-8-sig", "ascii") or _has_table(found)
+    return "surrogateescape" if plain else _MARK_FLAWS
+
+
+def _has_table(codec: codecs.CodecInfo) -> bool:
+    """Whether it decodes byte by byte, with a table that has all of ASCII."""
+    decoder = codec.incrementaldecoder
+    if decoder is None or not hasattr(sys.modules[decoder.__module__], "decoding_table"):
+        return False
+    try:
+        return len(codec.decode(bytes(range(128)), "strict")[0]) == 128
+    except UnicodeDecodeError:
+        return False
 
 
 def read_head(path: Path) -> bytes:
@@ -162,15 +187,15 @@ def find_text(content: Content, head: bytes, options: TableOptions) -> Text:
     encoding, codec, notes = _stated_encoding(head, wanted)
     if not notes:
         _require_mark(content, head, codec)
-    flaws = find_flaws(content, codec)
+    flaws = find_flaws(content, codec, options.max_bad_rows)
     if flaws and flaws.has_undecodable and not notes and wanted is None and _may_be_other(flaws):
         encoding = codec = _guess_encoding(flaws.sample)
         notes = (f"The encoding looks like {codec}; if letters look wrong, set another encoding.",)
-        flaws = find_flaws(content, codec)
+        flaws = find_flaws(content, codec, options.max_bad_rows)
     if flaws and (flaws.are_too_many(options) or (flaws.has_nul and _utf16_hint(head))):
         raise _unreadable(content, head, encoding, flaws)
     whole = len(head) < HEAD_BYTES
-    sample = codecs.getincrementaldecoder(codec)(MARK_FLAWS).decode(head, final=whole)
+    sample = codecs.getincrementaldecoder(codec)(marking_of(codec)).decode(head, final=whole)
     return Text(encoding, codec, sample, whole, notes, flaws is not None and flaws.has_nul)
 
 
@@ -217,30 +242,31 @@ def _check_known(wanted: str) -> None:
         )
 
 
-def find_flaws(content: Content, codec: str) -> Flaws | None:
+def find_flaws(content: Content, codec: str, enough: int) -> Flaws | None:
+    """Looks through the file, until more than `enough` lines are flawed or it is hopeless."""
     decoder = codecs.getincrementaldecoder(codec)()
     lines, found = 0, _Found()
     with content.open() as file:
         while True:
             block = file.read(BLOCK_BYTES) or b""
-            text, is_sound = _decoded(decoder, block)
+            text, is_sound = _decoded(decoder, block, marking_of(codec))
             if not is_sound and (flaw := _FLAW.search(text)):
                 found.add(text, block, lines + _line_ends(text[: flaw.start()]) + 1)
             elif found.sound_lines < _ENOUGH_SOUND_LINES and not text.isascii():
                 found.sound_lines += sum(not line.isascii() for line in text.split("\n"))
             lines += _line_ends(text)
-            if not block:
+            if not block or found.flawed_lines > enough or found.is_hopeless:
                 return found.flaws(lines + 1) if found.first_line else None
 
 
-def _decoded(decoder: codecs.IncrementalDecoder, block: bytes) -> tuple[str, bool]:
+def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, marking: str) -> tuple[str, bool]:
     """Returns a block's text with its flaws marked, and whether it has none.
 
     Valid text, which is nearly all, is not searched."""
     try:
         text = decoder.decode(block, final=not block)
     except UnicodeDecodeError:
-        decoder.errors = MARK_FLAWS
+        decoder.errors = marking
         text = decoder.decode(block, final=not block)
         decoder.errors = "strict"
         return text, False
@@ -253,10 +279,15 @@ class _Found:
     def __init__(self) -> None:
         self.first_line = 0
         self.sound_lines = 0
-        self._flawed_lines = 0
+        self.flawed_lines = 0
         self._has_nul = False
         self._has_undecodable = False
         self._sample = b""
+        self._undecodable = 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        return self._undecodable > _HOPELESS
 
     def add(self, text: str, block: bytes, line: int) -> None:
         if not self.first_line:
@@ -265,11 +296,12 @@ class _Found:
             self._sample = block
         self._has_nul = self._has_nul or "\0" in text
         self._has_undecodable = self._has_undecodable or bool(_UNDECODABLE.search(text))
+        self._undecodable += len(text) - len(_UNDECODABLE.sub("", text))
         for each in text.splitlines() if "\n" not in text else text.split("\n"):
             if each.isascii():
-                self._flawed_lines += "\0" in each
+                self.flawed_lines += "\0" in each
             elif _FLAW.search(each):
-                self._flawed_lines += 1
+                self.flawed_lines += 1
             else:
                 self.sound_lines += 1
 
@@ -277,11 +309,12 @@ class _Found:
         return Flaws(
             self.first_line,
             lines,
-            self._flawed_lines,
+            self.flawed_lines,
             self._has_nul,
             self._has_undecodable,
             self.sound_lines,
             self._sample,
+            self.is_hopeless,
         )
 
 

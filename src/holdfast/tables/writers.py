@@ -49,7 +49,7 @@ _RETURN_CELL = re.compile(r'\r"*[=+\-@＝＋－＠]')
 _NEWLINE_CELL = re.compile(r'\n"*[=+\-@＝＋－＠]')
 _FORMULA_WITHIN = re.compile(
     r'([;\t\r\n]"*)(?=[=+\-@＝＋－＠])'
-    r"(?![+-]?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?(?:[;\t\r\n]|\Z))",
+    r"(?![+-]?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?[;\t\r\n])",
     re.ASCII,
 )
 

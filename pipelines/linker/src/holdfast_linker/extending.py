@@ -5,6 +5,7 @@ OpenRefine requests it with "Add columns from reconciled values".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ def read_extension(text: str, most_ids: int) -> Extension:
     ids, properties = given.get("ids"), given.get("properties")
     if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
         raise BadQueries("`ids` must be a list of ids")
+    if any("\0" in each for each in ids):
+        raise BadQueries("an id contains a NUL character")
     if not isinstance(properties, list) or not all(map(_is_property, properties)):
         raise BadQueries("`properties` must be a list of objects with an `id`")
     if len(ids) > most_ids or len(properties) > _MOST_PROPERTIES:
@@ -126,6 +129,8 @@ def _number_cell(text: str) -> dict[str, Any]:
     try:
         number = float(text)
     except ValueError:
+        return {"str": text}
+    if not math.isfinite(number):
         return {"str": text}
     return {"int": int(number)} if number.is_integer() else {"float": number}
 

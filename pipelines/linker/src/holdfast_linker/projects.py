@@ -84,6 +84,7 @@ def checked_name(name: str) -> str:
 
 def add_project(owner: str, name: str, rules: ProjectRules, most: int | None = None) -> Change:
     """Adds a project; refused if the owner would have more than `most`."""
+    name = checked_name(name)
 
     async def change(tx: Tx) -> Planned:
         if most is not None:
@@ -96,7 +97,7 @@ def add_project(owner: str, name: str, rules: ProjectRules, most: int | None = N
 
 
 async def _require_room(tx: Tx, owner: str, most: int) -> None:
-    """Locks the owner's first project, so that two requests do not both take the last place."""
+    """Makes requests of the owner take turns, so that two do not both take the last place."""
     await tx.fetch("linker_hold_projects", {"owner_id": owner})
     count = (await tx.fetch("linker_project_count", {"owner_id": owner}))[0]["projects"]
     if count >= most:

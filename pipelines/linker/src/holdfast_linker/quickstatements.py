@@ -95,12 +95,19 @@ def _value(given: GivenValue, style: Style) -> str | None:
     return _quoted(given.text)
 
 
+#: A quantity with more digits before or after its point is none; written out, 1e999999999 is a
+#: gigabyte.
+_MOST_DIGITS = 50
+
+
 def _quantity(text: str) -> str | None:
     try:
         number = Decimal(text.replace(" ", ""))
     except InvalidOperation:
         return None
-    return format(number, "f") if number.is_finite() else None
+    if not number.is_finite() or abs(number.adjusted()) > _MOST_DIGITS:
+        return None
+    return format(number, "f")
 
 
 def _time(date: PartialDate) -> str | None:

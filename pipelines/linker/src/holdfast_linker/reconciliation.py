@@ -283,9 +283,9 @@ async def _ask(http: Http, method: str, url: str, through: Through, **sent: Any)
 async def _ask_once(http: Http, method: str, url: str, **sent: Any) -> Any:
     """Makes one call of a documented API, for which robots.txt is not meant."""
     reply = await http.request(method, url, robots=False, raise_for_status=False, **sent)
-    if reply.status >= 500 and not reply.throttled:
-        await http.throttled(reply, f"HTTP {reply.status}")
     reply.raise_for_status()
     if is_page(reply):
-        await http.throttled(reply, "HTML instead of JSON")
+        # Not a throttle: people choose the address, and it may be anybody's page, whose host's gate
+        # they must not be able to close.
+        http.unavailable(reply, "HTML instead of JSON; is it the address of a service?")
     return reply.json()

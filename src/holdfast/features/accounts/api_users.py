@@ -46,8 +46,8 @@ async def index(person: Admin, parts: PartsOf) -> UserList:
 
 @router.post("", status_code=201, summary="Add an account")
 async def add(body: NewUser, person: Admin, parts: PartsOf) -> UserShape:
-    if body.password is not None:
-        require_session(person, "set a password")
+    """Needs a session: an account would outlive the token that made it."""
+    require_session(person, "add an account")
     await parts.accounts.add_user(body.name, body.role, body.password, person.name)
     return user_shape(await parts.console.people.user(body.name))
 
@@ -55,9 +55,8 @@ async def add(body: NewUser, person: Admin, parts: PartsOf) -> UserShape:
 @router.patch("/{name}", summary="Change an account")
 async def change(name: NameInPath, body: UserChange, person: Admin, parts: PartsOf) -> UserShape:
     """An account that is disabled loses its sessions at once, and its tokens are suspended; a new
-    password revokes them."""
-    if body.password is not None:
-        require_session(person, "set a password")
+    password revokes them. Needs a session: what a token changed would outlive it."""
+    require_session(person, "change an account")
     await parts.accounts.change_user(
         name, person.name, role=body.role, disabled=body.disabled, password=body.password
     )

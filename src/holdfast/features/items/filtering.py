@@ -147,6 +147,6 @@ def parse_instant(value: str) -> datetime:
 
 
 def _row(value: str) -> int:
-    if not (value.isascii() and value.isdecimal() and 0 < int(value) < 2**53):
-        raise UserError(f"{value!r} is not a row number", "For example: row:500.")
+    if not (value.isascii() and value.isdecimal() and len(value) < 17 and 0 < int(value) < 2**53):
+        raise UserError(f"{value[:50]!r} is not a row number", "For example: row:500.")
     return int(value)

@@ -7,3 +7,7 @@ select id
 from   linker_projects
 where  id = :id and owner_id = :owner_id and deleted_at is null
 for share;
+
+-- name: linker_hold_projects
+-- One request at a time adds to the projects of an owner, who may have none yet.
+select pg_advisory_xact_lock(hashtextextended('linker projects ' || cast(:owner_id as text), 0));

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from holdfast.errors import UserError
 from holdfast.features.jobs.pages_job import VisitedJob
 from holdfast.server.context import Visitor
-from holdfast.server.forms import OperatorPost, fields, values_of, whole_number
+from holdfast.server.forms import OperatorPost, fields, shaped, values_of, whole_number
 from holdfast.server.shapes import Id
 from holdfast.server.text_diff import compare_versions
 from holdfast.text_search import search_query
@@ -51,7 +51,7 @@ async def start(visit: OperatorPost) -> Response:
     }
     if not given["sources"]:
         raise UserError("no source is chosen", "Choose at least one.")
-    new = NewRun.model_validate({name: value for name, value in given.items() if value})
+    new = shaped(NewRun, {name: value for name, value in given.items() if value})
     made = await api.start_run(new, visit.person, visit.parts)
     if not made.job_ids:
         return visit.go("/regulations", "Nothing to do: these sources are being read.")

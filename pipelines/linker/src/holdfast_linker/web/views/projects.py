@@ -11,7 +11,7 @@ from holdfast.errors import UserError
 from holdfast.features.exports.shapes import Format
 from holdfast.model import Json
 from holdfast.server.context import Visit, Visitor
-from holdfast.server.forms import OperatorPost, fields, whole_number
+from holdfast.server.forms import OperatorPost, fields, shaped, whole_number
 from holdfast.server.identity import ip_of
 from holdfast.server.shapes import Id
 from holdfast_linker.entries import parse_mapping
@@ -59,7 +59,7 @@ async def make(visit: OperatorPost) -> Response:
     name, provider = form.get("name", "").strip(), form.get("provider", "").strip()
     if not name:
         raise UserError("the project has no name", "Give it one.")
-    body = NewProject(name=name, provider=provider or WIKIDATA)
+    body = shaped(NewProject, {"name": name, "provider": provider or WIKIDATA})
     project = await api.make(body, visit.person, visit.parts)
     return visit.go(path_of(project.id), f"{project.name} is ready for datasets.")
 
