@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import GateWait, ItemError
+from holdfast.errors import ItemError
 from holdfast.http import HttpClient
 from holdfast_linker.entities import Kind
 from holdfast_linker.entries import Entry, read_entry
@@ -113,10 +113,13 @@ async def test_refusal_with_status_200_and_html_are_errors(
     with pytest.raises(ItemError, match="refused the queries: no"):
         await reconcile(http, known, [Query("a").to_json()])
     assert gates.closed == {}
-    service.trouble = lambda _batch, _number: html(502)
-    with pytest.raises(GateWait):
-        await reconcile(http, known, [Query("a").to_json()])
-    assert service.host in gates.closed
+    # Whoever names a service may name anybody's page: the gate of its host stays open for others.
+    for status, code in ((200, "INVALID_RESPONSE"), (502, "UNKNOWN_ERROR")):
+        service.trouble = lambda _batch, _number, status=status: html(status)  # type: ignore[misc]
+        with pytest.raises(ItemError) as failure:
+            await reconcile(http, known, [Query("a").to_json()])
+        assert failure.value.code == code
+        assert gates.closed == {}
 
 
 async def test_candidates_are_scored_by_what_the_service_tells_of_them(
@@ -170,3 +173,22 @@ def test_types_may_be_bare_ids() -> None:
     (answer,) = parse_results(body, ["q0"])
     assert isinstance(answer, list)
     assert answer[0].types == ("Q5", "Q6")
+
+
+def test_answer_without_end_is_read_to_a_limit() -> None:
+    many = [{"str": "x" * 10_000}] * 1_000
+    row = {f"P{number}": many for number in range(200)}
+    values = parse_extension({"rows": {f"x{number}": row for number in range(1_000)}})
+    assert len(values) == 50
+    (first, *others) = values["x0"].values()
+    assert (len(others), len(first), len(first[0].text)) == (99, 100, 1_000)
+    candidate = {
+        "id": "x",
+        "name": "x" * 10_000,
+        "score": 1,
+        "type": ["t" * 1_000] * 1_000,
+        "features": [{"id": f"{number}", "value": "x" * 9_000} for number in range(1_000)],
+    }
+    (found,) = parse_results({"q0": {"result": [candidate]}}, ["q0"])[0]  # type: ignore[misc]
+    assert (len(found.name), len(found.types), len(found.features)) == (2_000, 50, 20)
+    assert set(found.features.values()) == {False}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -26,6 +27,11 @@ _VERSIONS = ("0.2", "0.1")  # the same queries; a service of 0.1 names no versio
 _IDS_OF_ONE_EXTENSION = 50
 _MOST_CANDIDATES = 100  # how many are read from one answer, more than any query asks for
 _LONGEST_ID, _LONGEST_TEXT = 200, 2_000
+# Anyone can run a service: how much of an answer is read, and of how large an answer.
+_MOST_TYPES, _MOST_FEATURES, _MOST_PROPERTIES, _MOST_CELLS = 50, 20, 100, 100
+_LONGEST_CELL = 1_000
+_LONGEST_NUMBER = 100
+_MOST_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +185,12 @@ def _service_candidate(raw: Mapping[str, Any]) -> ServiceCandidate:
         score=float(raw["score"]),
         match=raw.get("match") is True,
         description=_text(raw.get("description") or "", _LONGEST_TEXT),
-        types=tuple(str(as_map(t).get("id", t)) for t in types),
-        features={str(f["id"]): f["value"] for f in map(as_map, features) if "value" in f},
+        types=tuple(_text(as_map(t).get("id", t), _LONGEST_ID) for t in islice(types, _MOST_TYPES)),
+        features={
+            _text(f["id"], _LONGEST_ID): _feature(f["value"])
+            for f in map(as_map, islice(features, _MOST_FEATURES))
+            if "value" in f
+        },
     )
 
 
@@ -190,6 +200,10 @@ def _id(value: Any) -> str:
     if not text or len(text) > _LONGEST_ID or not text.isprintable():
         raise ValueError(f"{text[:50]!r} is not an id")
     return text
+
+
+def _feature(value: Any) -> float | bool:
+    return value if isinstance(value, int | float) else False
 
 
 def _text(value: Any, longest: int) -> str:
@@ -225,25 +239,27 @@ async def extend(
 def parse_extension(body: Any) -> dict[str, dict[str, list[Value]]]:
     rows = as_map(as_map(body).get("rows"))
     return {
-        entity_id: {
-            property_id: [_extended_value(as_map(cell)) for cell in cells]
-            for property_id, cells in as_map(row).items()
+        _text(entity_id, _LONGEST_ID): {
+            _text(property_id, _LONGEST_ID): [
+                _extended_value(as_map(cell)) for cell in islice(cells, _MOST_CELLS)
+            ]
+            for property_id, cells in islice(as_map(row).items(), _MOST_PROPERTIES)
         }
-        for entity_id, row in rows.items()
+        for entity_id, row in islice(rows.items(), _IDS_OF_ONE_EXTENSION)
     }
 
 
 def _extended_value(cell: Mapping[str, Any]) -> Value:
     if "id" in cell:
-        name = _text(cell.get("name") or "", _LONGEST_TEXT)
+        name = _text(cell.get("name") or "", _LONGEST_CELL)
         return Value(Kind.ITEM, _text(cell["id"], _LONGEST_ID), names=(name,) if name else ())
     if "date" in cell:
-        return _date_value(str(cell["date"]))
+        return _date_value(_text(cell["date"], _LONGEST_CELL))
     for kind in ("float", "int"):
         if kind in cell:
-            return Value(Kind.QUANTITY, str(cell[kind]))
+            return Value(Kind.QUANTITY, _text(cell[kind], _LONGEST_NUMBER))
     if "str" in cell:
-        return Value(Kind.TEXT, _text(cell["str"], _LONGEST_TEXT))
+        return Value(Kind.TEXT, _text(cell["str"], _LONGEST_CELL))
     return Value(Kind.UNKNOWN)
 
 
@@ -282,10 +298,13 @@ async def _ask(http: Http, method: str, url: str, through: Through, **sent: Any)
 
 async def _ask_once(http: Http, method: str, url: str, **sent: Any) -> Any:
     """Makes one call of a documented API, for which robots.txt is not meant."""
-    reply = await http.request(method, url, robots=False, raise_for_status=False, **sent)
+    reply = await http.request(
+        method, url, robots=False, raise_for_status=False, max_bytes=_MOST_BYTES, **sent
+    )
+    # Neither closes a gate: people choose the address, and it may be anybody's page.
+    if reply.status >= 500 and not reply.throttled:
+        raise ItemError("UNKNOWN_ERROR", f"{url} answers {reply.status}")
     reply.raise_for_status()
     if is_page(reply):
-        # Not a throttle: people choose the address, and it may be anybody's page, whose host's gate
-        # they must not be able to close.
-        http.unavailable(reply, "HTML instead of JSON; is it the address of a service?")
+        raise ItemError("INVALID_RESPONSE", f"{url} answers with a page; is it a service?")
     return reply.json()
