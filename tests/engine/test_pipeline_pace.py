@@ -45,3 +45,13 @@ def test_errors_that_need_a_person_are_counted_by_code() -> None:
     text = generate_latest(metrics.registry).decode()
     counted = [line for line in text.splitlines() if line.startswith("holdfast_alerting_errors_t")]
     assert counted == ['holdfast_alerting_errors_total{code="AUTH_FAILED",pipeline="demo"} 2.0']
+
+
+def test_records_that_are_not_there_slow_nothing_down() -> None:
+    pace = PipelinePace(demo, claim_bounds(), concurrency_bounds(), spacing_bounds(), Metrics())
+    fine = PipelinePace(demo, claim_bounds(), concurrency_bounds(), spacing_bounds(), Metrics())
+    for _ in range(50):
+        pace.settled([again(seq, "NOT_FOUND", charged=True, seconds=0.1) for seq in range(20)])
+        fine.settled([Outcome(seq, ItemStatus.DONE, 1, 1, 0, seconds=0.1) for seq in range(20)])
+    assert pace.spacing() == fine.spacing() == 1.0
+    assert pace.concurrency == fine.concurrency

@@ -22,6 +22,10 @@ from holdfast.observe.metrics import ITEM_SECONDS_BOUNDS, Metrics, item_bucket
 from holdfast.pipeline import Pipeline
 
 
+#: A record that the source does not have is an answer like any other, and slows nothing down.
+_MISSED = "NOT_FOUND"
+
+
 def decision_rows(decisions: Iterable[Decision]) -> list[DecisionRow]:
     """Converts decisions to the rows that are recorded with a job."""
     return [
@@ -95,7 +99,8 @@ class PipelinePace:
             self._spacing.observe(len(seconds), 0)
             self._concurrency.observe(len(seconds), mean, 0, 0, 0, self.running)
         else:
-            failed = [o for o in tried if o.status is ItemStatus.PENDING and o.charged]
+            retried = [o for o in tried if o.status is ItemStatus.PENDING and o.charged]
+            failed = [outcome for outcome in retried if outcome.error_code != _MISSED]
             self._spacing.observe(len(tried), len(failed))
             self._observe_concurrency(outcomes, tried)
             self._count_retries(tried)
@@ -110,11 +115,11 @@ class PipelinePace:
         """Passes a flush to the controller.
 
         A closed or full gate counts as a throttle: more items at once would only wait more."""
-        good = [o.seconds for o in tried if o.error_code is None]
+        good = [o.seconds for o in tried if o.error_code in (None, _MISSED)]
         throttles = len(outcomes) - len(tried)
         timeouts = failures = 0
         for outcome in tried:
-            if outcome.error_code is None:
+            if outcome.error_code in (None, _MISSED):
                 continue
             if outcome.error_code == "RATE_LIMITED":
                 throttles += 1
