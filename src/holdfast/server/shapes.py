@@ -46,6 +46,7 @@ class JobShape(Shape):
         json_schema_extra={
             "example": {
                 "id": 12,
+                "jobId": 12,
                 "pipeline": "prices",
                 "jobType": "CSV",
                 "name": "products.csv",
@@ -81,6 +82,7 @@ class JobShape(Shape):
     )  # fmt: skip
 
     id: int
+    job_id: int = Field(description="The same, as other shapes call it.")
     pipeline: str
     job_type: str | None = Field(
         description="`CSV` for a job over a table, `IMAGE` over images; null for other sources."

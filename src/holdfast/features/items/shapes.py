@@ -111,7 +111,7 @@ async def item_detail(job: Job, seq: int, parts: Parts) -> ItemDetail:
         error_code=code,
         error_message=message,
         tries=item["tries"] or 0,
-        attempts=item["attempts"] or 0,
+        attempts=(item["attempts"] or 0) + (item["misses"] or 0),
         misses=item["misses"] or 0,
         seconds=item["seconds"],
         locked_by=item["worker"],

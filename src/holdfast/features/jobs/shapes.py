@@ -57,6 +57,7 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
     job, counters = counted.job, counted.counters
     fields = {name: getattr(job, name) for name in JobShape.model_fields if hasattr(job, name)}
     fields |= {
+        "job_id": job.id,
         "job_type": job.input_kind,
         "idle": is_idle(job, counters),
         "columns": list(job.columns),

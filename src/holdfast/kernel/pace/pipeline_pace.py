@@ -21,7 +21,6 @@ from holdfast.model import ItemStatus, Outcome
 from holdfast.observe.metrics import ITEM_SECONDS_BOUNDS, Metrics, item_bucket
 from holdfast.pipeline import Pipeline
 
-
 #: A record that the source does not have is an answer like any other, and slows nothing down.
 _MISSED = "NOT_FOUND"
 

@@ -23,7 +23,7 @@ where  job_id = :job_id and worker is not null;
 -- A page of all items, in their order.
 select   i.seq, substr(cast(i.input as text), 1, :input_chars), o.status,
          case when length(cast(o.result as text)) <= :result_chars then o.result end,
-         o.error_code, o.error_message, o.tries, o.attempts, o.updated_at, o.range_id
+         o.error_code, o.error_message, o.tries, o.attempts + o.misses as attempts, o.updated_at, o.range_id
 from     items i
          left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
 where    i.job_id = :job_id and i.seq > :after
@@ -34,7 +34,7 @@ limit    :limit;
 -- A page of the items with one final status, in the order they came to it.
 select   o.seq, substr(cast(i.input as text), 1, :input_chars), o.status,
          case when length(cast(o.result as text)) <= :result_chars then o.result end,
-         o.error_code, o.error_message, o.tries, o.attempts, o.updated_at, o.range_id
+         o.error_code, o.error_message, o.tries, o.attempts + o.misses as attempts, o.updated_at, o.range_id
 from     outcomes o
          join items i on i.job_id = o.job_id and i.seq = o.seq
 where    o.job_id = :job_id and o.status = :status
@@ -46,7 +46,7 @@ limit    :limit;
 -- A page of the items with one error code, finished or waiting to be tried again.
 select   o.seq, substr(cast(i.input as text), 1, :input_chars), o.status,
          case when length(cast(o.result as text)) <= :result_chars then o.result end,
-         o.error_code, o.error_message, o.tries, o.attempts, o.updated_at, o.range_id
+         o.error_code, o.error_message, o.tries, o.attempts + o.misses as attempts, o.updated_at, o.range_id
 from     outcomes o
          join items i on i.job_id = o.job_id and i.seq = o.seq
 where    o.job_id = :job_id and o.error_code = :code
@@ -58,7 +58,7 @@ limit    :limit;
 -- name: page_of_cancelled
 -- A page of the items that a cancelled job left open.
 select   i.seq, substr(cast(i.input as text), 1, :input_chars), o.status, null, null, null,
-         o.tries, o.attempts, o.updated_at, o.range_id
+         o.tries, o.attempts + o.misses as attempts, o.updated_at, o.range_id
 from     items i
          left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
 where    i.job_id = :job_id and i.seq > :after and (o.status is null or o.status = 'PENDING')
@@ -83,7 +83,7 @@ limit    :limit;
 -- name: page_of_again
 -- A page of the open items of one again range.
 select   o.seq, substr(cast(i.input as text), 1, :input_chars), o.error_code, o.error_message,
-         o.tries, o.attempts, o.updated_at
+         o.tries, o.attempts + o.misses as attempts, o.updated_at
 from     outcomes o
          join items i on i.job_id = o.job_id and i.seq = o.seq
 where    o.range_id = :range_id and o.seq > :after
@@ -101,7 +101,7 @@ where  r.id in (@each(:range_ids, bigint))
 -- name: open_of_again_ranges
 -- The open items of several small again ranges.
 select o.range_id, o.seq, substr(cast(i.input as text), 1, :input_chars), o.error_code,
-       o.error_message, o.tries, o.attempts, o.updated_at
+       o.error_message, o.tries, o.attempts + o.misses as attempts, o.updated_at
 from   outcomes o
        join items i on i.job_id = o.job_id and i.seq = o.seq
 where  o.range_id in (@each(:range_ids, bigint));
