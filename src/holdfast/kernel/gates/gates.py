@@ -30,6 +30,9 @@ _SLACK_SECONDS = 0.1
 _FRESH_SECONDS = 1.0
 _LARGEST_COST = 10**15
 _BATCH = 64
+# A start asks whether the gate was closed about as long before its time as the answer takes, so
+# that it does not miss its time; at most this long.
+_MOST_LEAD_SECONDS = 0.25
 # How long a throttle closes a gate if it does not say.
 _THROTTLE_SECONDS = 1.0
 # How many successes are measured together.
@@ -92,6 +95,7 @@ class _Local:
     fresh_until: float = 0.0
     looked_at: float = -math.inf  # when it was last asked whether somebody has closed the gate
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    look_seconds: float = 0.005  # how long an answer took lately
     closed_until: float = 0.0
     shut_until: float = 0.0  # closed, or nothing more to give out before then
     shut_reason: str = ""
@@ -314,16 +318,20 @@ class Gates:
         begin, end = window
         started = False
         try:
-            left = begin - self._clock.monotonic()
-            if left > 0:
-                await asyncio.sleep(left)
+            await self._sleep_until(begin - min(_MOST_LEAD_SECONDS, 2 * local.look_seconds))
             is_open = not await self._is_shut_now(name, local)
+            await self._sleep_until(begin if is_open else 0.0)
             started = is_open and self._clock.monotonic() <= end
         finally:
             if not started:
                 local.in_flight -= 1
                 local.lock.open()
         return started
+
+    async def _sleep_until(self, moment: float) -> None:
+        left = moment - self._clock.monotonic()
+        if left > 0:
+            await asyncio.sleep(left)
 
     async def _is_shut_now(self, name: str, local: _Local) -> bool:
         """Asks the database whether any worker has closed the gate: a reservation does not know
@@ -335,6 +343,8 @@ class Gates:
                 looked_at = self._clock.monotonic()
                 closing = await self._store.gates.closing(name)
                 local.looked_at = looked_at
+                took = self._clock.monotonic() - asked
+                local.look_seconds = max(took, 0.8 * local.look_seconds)
                 if closing is not None:
                     self._shut(local, closing.seconds, closing.reason)
         return local.closed_until > self._clock.monotonic()
