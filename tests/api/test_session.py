@@ -160,7 +160,7 @@ async def test_new_password_needs_the_current_one_and_ends_other_sessions(
 
 async def test_disabled_account_is_out_at_once(server: ApiServer) -> None:
     ada = await server.person("ada")
-    admin = await server.person("root", "admin")
+    admin = await server.signed_in("root", "admin")
     assert (await ada.get("/api/session")).status_code == 200
     reply = await admin.patch("/api/users/ada", json={"disabled": True})
     assert reply.status_code == 200
@@ -168,7 +168,7 @@ async def test_disabled_account_is_out_at_once(server: ApiServer) -> None:
 
 
 async def test_last_admin_stays_admin(server: ApiServer) -> None:
-    admin = await server.person("root", "admin")
+    admin = await server.signed_in("root", "admin")
     for change in ({"disabled": True}, {"role": "reader"}):
         assert (await admin.patch("/api/users/root", json=change)).status_code == 409
 
