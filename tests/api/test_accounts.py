@@ -80,6 +80,9 @@ async def test_token_sets_no_password_and_makes_no_way_in(server: ApiServer) -> 
     assert (await root.post("/api/users", json={"name": "eve"})).status_code == 403
     await server.parts.accounts.add_user("bob", "operator", None, "tester")
     promoted = await root.patch("/api/users/bob", json={"role": "admin"})
+    on_page = await root.post("/settings/users/bob", data={"role": "admin"})
+    assert on_page.status_code in (403, 404)
+    assert (await server.parts.console.people.user("bob")).role == "operator"
     assert (promoted.status_code, promoted.json()["detail"]) == (
         403,
         "a token cannot change an account",

@@ -112,6 +112,12 @@ def test_database_has_the_tables_of_the_pipelines_that_are_used_with_it(empty_de
     assert empty_desk.json("migrate", "status")["up_to_date"]
     empty_desk.succeed("migrate", "down", "catalog", "base", "--yes")
     empty_desk.succeed("doctor")
+    empty_desk.succeed(
+        "delete", "job", "1", "--yes"
+    )  # its tables are gone, and it is none the less
+    assert empty_desk.json("jobs") == []
+    for surplus in (("status", "core"), ("up", "core", "1")):
+        assert "takes no" in empty_desk.fail("migrate", *surplus)
 
 
 @pytest.mark.exhaustive  # tests/extension/test_contract.py takes the tables of each down and up

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -291,3 +292,21 @@ async def test_starts_that_were_reserved_are_given_up_when_another_worker_closes
     assert [start for start in starts if start > closed_at + 0.05] == []
     assert len(gave_way) >= 8
     assert min(gave_way) > 25
+
+
+async def test_gate_that_a_person_opens_again_is_open_for_every_worker(
+    store: Store, second_store: Store
+) -> None:
+    gates = gates_of(second_store, "two")
+    await store.gates.declare(Gate("site"))
+    await store.gates.order("site", 3600.0, "maintenance", "root")
+    with pytest.raises(GateWait):
+        async with gates.passing("site"):
+            pass
+    await store.gates.order("site", 0.0, "", "root")
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(GateWait):
+                async with gates.passing("site"):
+                    return
+            await asyncio.sleep(0.05)

@@ -130,3 +130,14 @@ def test_directory_that_lists_files_without_end_is_refused_unread(
     path.write_bytes(content[:start] + entry * count + end)
     with pytest.raises(InputError, match="lists too many files"):
         read_archive(path)
+
+
+def test_end_of_a_zip_that_makes_no_sense_is_damage(tmp_path: Path) -> None:
+    path = packed(tmp_path / "odd.zip", {"a.png": png()})
+    content = path.read_bytes()
+    end = content.index(b"PK\x05\x06")
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 7)  # of seven disks
+    path.write_bytes(content[:end] + locator + content[end:])
+    for read_archive in (image_archive, lambda given: open_table(given, {})):
+        with pytest.raises(InputError):
+            read_archive(path)

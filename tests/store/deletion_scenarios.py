@@ -87,7 +87,7 @@ async def rich_job(store: Store, scope: str = "demo", pipeline: str = "demo") ->
 _KEEP_ITS_NUMBER = {"audit", "adapter_files", "gates"}
 _SCHEMA = Path(schema.__file__).parent / "schema" / "schema.sql"
 #: Every other table with rows of jobs.
-_OF_JOBS = [
+TABLES_OF_JOBS = [
     found[1]
     for found in re.finditer(r"create table (\w+) \((.*?)\n\)", _SCHEMA.read_text(), re.DOTALL)
     if re.search(r"^\s+job_id\b", found[2], re.MULTILINE) and found[1] not in _KEEP_ITS_NUMBER
@@ -97,7 +97,7 @@ _OF_JOBS = [
 async def traces_of(store: Store, job_id: int) -> dict[str, int]:
     """Table -> rows of the job that are left, apart from the audit."""
     left = {}
-    for table in _OF_JOBS:
+    for table in TABLES_OF_JOBS:
         rows = await fetch(store, f"select 1 from {table} where job_id = :j", j=job_id)
         left[table] = len(rows)
     left["jobs"] = len(await fetch(store, "select 1 from jobs where id = :j", j=job_id))

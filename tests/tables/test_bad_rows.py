@@ -143,4 +143,17 @@ def test_file_of_nothing_but_bad_bytes_is_not_read_to_its_end(
 
     monkeypatch.setattr(detect, "_decoded", counted)
     assert "is not entirely" in str(refusal(path, encoding=encoding))
-    assert 0 < read_bytes < 8_000_000
+    assert 0 < read_bytes < 20_000_000
+
+
+def test_encoding_is_guessed_from_the_whole_file(table) -> None:
+    """Flaws at its beginning say little about what comes after a million plain rows."""
+    early = (b"caf\xe9,1\n" + b"plain,1\n" * 200) * 1_100
+    late = "größe,1\n".encode() * 100_000 + b"caf\xe9,1\n" * 300
+    assert "is not entirely utf-8" in str(refusal(table(b"name,n\n" + early + late)))
+
+
+def test_one_row_of_bytes_is_one_bad_row(table) -> None:
+    rows = "größe,1\n".encode() * 50
+    content = b"name,n\n" + rows + b"\xff" * 2_000_000 + b",1\n" + rows
+    assert [BAD_ROW in row for row in read(table(content), encoding="utf-8")].count(True) == 1

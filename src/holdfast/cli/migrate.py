@@ -22,8 +22,8 @@ def migrate(
     name: str | None = typer.Argument(
         None, metavar="[NAME]", help="core or a pipeline. Default for up: all that have tables."
     ),
-    version: str = typer.Argument(
-        "-1",
+    version: str | None = typer.Argument(
+        None,
         metavar="[VERSION]",
         show_default=False,
         help="Target of down, or base to remove everything. Default: one step back.",
@@ -39,17 +39,23 @@ def migrate(
     """
     settings = settings_from_environment()
     url, schema = settings.database_url, settings.database_schema
+    if version is not None and direction != "down":
+        raise UserError(f"{direction} takes no version", "It means the newest.")
+    if name is not None and direction == "status":
+        raise UserError("status takes no name", "It shows all of them.")
     if direction == "up":
         upgrade(url, name, schema=schema, only_used=name is None)
     elif direction == "down":
         if name is None:
             names = ", ".join(branch.name for branch in status(url, schema=schema).branches)
             raise UserError("down needs the name of what to downgrade", f"Use one of: {names}.")
+        if status(url, schema=schema).is_empty:
+            raise UserError("the database has no tables yet", "There is nothing to downgrade.")
         if not yes and not typer.confirm(
-            "A downgrade drops the tables that the upgrade added. Continue?"
+            "A downgrade drops what the upgrade added; from version 1, all tables. Continue?"
         ):
             raise typer.Exit(1)
-        downgrade(url, name, version, schema=schema)
+        downgrade(url, name, version or "-1", schema=schema)
     elif direction != "status":
         raise UserError(f"{direction!r} is not a direction", "Use up, down or status.")
     _show_schema(status(url, schema=schema), as_json)

@@ -135,8 +135,8 @@ def ready_settings(pipeline: str | None = None) -> Settings:
     if pipeline is not None and status(url, schema=schema).unused([pipeline]):
         raise UserError(
             f"{pipeline} was not used with this database yet",
-            f"The first command that writes creates its tables, such as `holdfast run {pipeline}`; "
-            f"so does `holdfast migrate up {pipeline}`.",
+            "The first command that uses it creates its tables; so does "
+            f"`holdfast migrate up {pipeline}`.",
         )
     return settings
 

@@ -62,6 +62,7 @@ async def add_user(visit: AdminPost) -> Response:
 
 @router.post("/users/{name}")
 async def change_user(name: str, visit: AdminPost) -> Response:
+    require_session(visit.person, "change an account")
     form = await fields(visit.request)
     disabled = {"1": True, "0": False}.get(form.get("disabled", ""))
     role = form.get("role") or None

@@ -46,11 +46,11 @@ class Entry:
 
 def image_archive(path: Path) -> list[dict[str, Any]] | None:
     """Returns a row for each file of a zip; None if it is not a zip that has images."""
-    if not zipfile.is_zipfile(path):
-        return None
     with path.open("rb") as file:
         refuse_large_directory(file, path.name)
     try:
+        if not zipfile.is_zipfile(path):
+            return None
         with zipfile.ZipFile(path) as archive:
             members = [info for info in archive.infolist() if _is_meant(info)]
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:

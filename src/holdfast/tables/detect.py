@@ -109,7 +109,7 @@ _MARK_FLAWS = "holdfast-mark-flaws"
 codecs.register_error(_MARK_FLAWS, _mark_flaw)
 _UNDECODABLE = re.compile("[\udc00-\udcff]")
 _ENOUGH_SOUND_LINES = 1000
-_HOPELESS = 1_000_000
+_HOPELESS = 16_000_000  # more than the largest row has
 _FLAW = re.compile("[\udc00-\udcff\0]")
 
 
@@ -187,8 +187,10 @@ def find_text(content: Content, head: bytes, options: TableOptions) -> Text:
     encoding, codec, notes = _stated_encoding(head, wanted)
     if not notes:
         _require_mark(content, head, codec)
-    flaws = find_flaws(content, codec, options.max_bad_rows)
-    if flaws and flaws.has_undecodable and not notes and wanted is None and _may_be_other(flaws):
+    is_open = wanted is None and not notes
+    # Which encoding it may be instead is decided by all of its lines.
+    flaws = find_flaws(content, codec, None if is_open else options.max_bad_rows)
+    if flaws and flaws.has_undecodable and is_open and _may_be_other(flaws):
         encoding = codec = _guess_encoding(flaws.sample)
         notes = (f"The encoding looks like {codec}; if letters look wrong, set another encoding.",)
         flaws = find_flaws(content, codec, options.max_bad_rows)
@@ -242,8 +244,8 @@ def _check_known(wanted: str) -> None:
         )
 
 
-def find_flaws(content: Content, codec: str, enough: int) -> Flaws | None:
-    """Looks through the file, until more than `enough` lines are flawed or it is hopeless."""
+def find_flaws(content: Content, codec: str, enough: int | None) -> Flaws | None:
+    """Looks through the file; with `enough` only until more lines are flawed or it is hopeless."""
     decoder = codecs.getincrementaldecoder(codec)()
     lines, found = 0, _Found()
     with content.open() as file:
@@ -255,8 +257,9 @@ def find_flaws(content: Content, codec: str, enough: int) -> Flaws | None:
             elif found.sound_lines < _ENOUGH_SOUND_LINES and not text.isascii():
                 found.sound_lines += sum(not line.isascii() for line in text.split("\n"))
             lines += _line_ends(text)
-            if not block or found.flawed_lines > enough or found.is_hopeless:
-                return found.flaws(lines + 1) if found.first_line else None
+            is_decided = enough is not None and (found.flawed_lines > enough or found.is_hopeless)
+            if not block or is_decided:
+                return found.flaws(lines + 1, is_decided) if found.first_line else None
 
 
 def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, marking: str) -> tuple[str, bool]:
@@ -305,7 +308,7 @@ class _Found:
             else:
                 self.sound_lines += 1
 
-    def flaws(self, lines: int) -> Flaws:
+    def flaws(self, lines: int, is_decided: bool) -> Flaws:
         return Flaws(
             self.first_line,
             lines,
@@ -314,7 +317,7 @@ class _Found:
             self._has_undecodable,
             self.sound_lines,
             self._sample,
-            self.is_hopeless,
+            is_decided and self.is_hopeless,
         )
 
 

@@ -17,8 +17,10 @@ def refuse_large_directory(file: IO[bytes], name: str) -> None:
     """Raises InputError if the zip lists more files than it should. What is no zip is left to its
     reader."""
     # The reader's own function: a record that it finds elsewhere than we do would be let through.
-    end: list[Any] | None = zipfile._EndRecData(file)  # type: ignore[attr-defined]
-    file.seek(0)
+    try:
+        end: list[Any] | None = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+    except zipfile.BadZipFile:
+        return
     if end is not None and end[_SIZE] > MOST_BYTES:
         raise InputError(
             f"{name} lists too many files: its directory has {end[_SIZE]:,} bytes, more than "

@@ -1,4 +1,4 @@
-"""Items and messages that were set aside."""
+"""Replay or drop items and messages that were set aside."""
 
 from holdfast.features.manifest import Command, Manifest
 
@@ -6,6 +6,6 @@ MANIFEST = Manifest(
     routes=("api",),
     pages=("pages",),
     commands={
-        "dead": Command("commands", "Items and messages that were set aside."),
+        "dead": Command("commands", "Replay or drop items and messages that were set aside."),
     },
 )

@@ -90,15 +90,18 @@ class JobRows:
         if job is None:
             return False
         chunk = {"job_id": job_id, "limit": _CHUNK}
-        for query in (*self._domain_queries(job["pipeline"]), *_LEFTOVERS):
+        used = {row["branch"] for row in await tx.fetch("schema_versions")}
+        own = self._domain_queries(job["pipeline"]) if job["pipeline"] in used else ()
+        for query in (*own, *_LEFTOVERS):
             if await tx.take(query, chunk):
                 return True
         return False
 
     def _domain_queries(self, pipeline: str) -> list[str]:
-        """Returns the extension's own queries: PIPELINE_delete_job and those whose names begin with
-        it and a `_`, in alphabetical order. Each deletes up to :limit rows of :job_id and returns
-        them."""
+        """Returns the queries of an extension whose tables are there.
+
+        They are PIPELINE_delete_job and those whose names begin with it and a `_`, in alphabetical
+        order. Each deletes up to :limit rows of :job_id and returns them."""
         name = f"{pipeline}_delete_job"
         queries = self._database.driver.queries
         return sorted(query for query in queries if query == name or query.startswith(f"{name}_"))

@@ -57,7 +57,9 @@ class JobReads:
         except NotThere:
             job = None
         if job is None or scope not in (None, job.owner_id):
-            raise NotThere(f"there is no job {job_id}", "GET /api/jobs lists yours.")
+            raise NotThere(
+                f"there is no job {job_id}", "`holdfast jobs` and GET /api/jobs list yours."
+            )
         return job
 
     async def page(

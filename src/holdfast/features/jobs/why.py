@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,9 @@ async def _no_live_worker(console: Console, job: Job) -> Reason | None:
     workers = await console.store.workers.live()
     if any(job.pipeline in worker["pipelines"] for worker in workers):
         return None
-    text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"
+    file = job.reading.pipeline_file
+    named = job.pipeline if file is None else Path(file).name
+    text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work {named}"
     return Reason("no live worker", text)
 
 

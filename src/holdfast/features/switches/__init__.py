@@ -6,6 +6,6 @@ MANIFEST = Manifest(
     routes=("api_kill_switches", "api_flags"),
     commands={
         "kill-switch": Command("commands_kill_switch", "Stop everything, a pipeline or a source."),
-        "flag": Command("commands_flags", "Values that can be changed at run time."),
+        "flag": Command("commands_flags", "Show and change values while processes run."),
     },
 )

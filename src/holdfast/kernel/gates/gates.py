@@ -97,6 +97,7 @@ class _Local:
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     look_seconds: float = 0.005  # how long an answer took lately
     closed_until: float = 0.0
+    closed_at: float = -math.inf  # when the database knew that this worker closed the gate
     shut_until: float = 0.0  # closed, or nothing more to give out before then
     shut_reason: str = ""
     in_flight: int = 0
@@ -214,9 +215,14 @@ class Gates:
         return gate.name
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
-        self._shut(self._local(name), seconds, reason)
+        local = self._local(name)
+        self._shut(local, seconds, reason)
+        local.closed_at = math.inf
         self._log.warning("gate.closed", gate=name, seconds=seconds, reason=reason)
-        await self._store.gates.close(name, seconds, reason)
+        try:
+            await self._store.gates.close(name, seconds, reason)
+        finally:
+            local.closed_at = self._clock.monotonic()
 
     async def slow_down(self, name: str, spacing: float) -> None:
         await self._store.gates.slow_down(name, spacing)
@@ -347,6 +353,8 @@ class Gates:
                 local.look_seconds = max(took, 0.8 * local.look_seconds)
                 if closing is not None:
                     self._shut(local, closing.seconds, closing.reason)
+                elif looked_at > local.closed_at:
+                    self._reopen(local)
         return local.closed_until > self._clock.monotonic()
 
     async def _permit(
@@ -355,6 +363,9 @@ class Gates:
         """Returns the window of the next start; None while all our places are in use."""
         while True:
             now = self._clock.monotonic()
+            if local.closed_until > now >= local.looked_at + _FRESH_SECONDS:
+                await self._is_shut_now(name, local)
+                continue
             if local.shut_until > now:
                 await self._wait_or_raise(name, local, give_up_at)
                 continue
@@ -395,6 +406,10 @@ class Gates:
         local.is_listed = True
         reservation = await self._store.gates.reserve(name, self._worker, want)
         answered = self._clock.monotonic()
+        if reservation.is_closed:
+            local.looked_at = requested
+            self._shut(local, reservation.wait, reservation.reason)
+            return
         if reservation.wait:
             self._wait_until(local, reservation.wait, reservation.reason)
             return
@@ -446,6 +461,11 @@ class Gates:
         local.closed_until = max(local.closed_until, self._clock.monotonic() + seconds)
         local.windows.clear()
         local.requests, local.units = 0, 0.0
+
+    def _reopen(self, local: _Local) -> None:
+        """Takes note that a person has opened the gate."""
+        if local.closed_until:
+            local.closed_until = local.shut_until = 0.0
 
     def _wait_until(self, local: _Local, seconds: float, reason: str) -> None:
         local.shut_until = max(local.shut_until, self._clock.monotonic() + seconds)

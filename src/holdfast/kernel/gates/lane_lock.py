@@ -9,6 +9,8 @@ from contextlib import suppress
 from holdfast.kernel.pace.lanes import CLASSES, LaneTurns, class_of
 from holdfast.model import Lane
 
+_LEAST_SECONDS = 0.01  # enough to get a turn that is free
+
 
 class LaneLock:
     def __init__(self) -> None:
@@ -31,7 +33,7 @@ class LaneLock:
         # served.
         loop.call_soon(self._grant)
         try:
-            async with asyncio.timeout(max(0.0, seconds)):
+            async with asyncio.timeout(max(_LEAST_SECONDS, seconds)):
                 await granted
         except (TimeoutError, asyncio.CancelledError) as end:
             if granted.cancelled():

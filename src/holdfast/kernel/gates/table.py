@@ -41,6 +41,7 @@ class Reservation:
     slack: float = 0.0  # how much later than its time a request may start
     covered: int | None = None
     concurrency: int = 0  # the gate's own limit, for all workers
+    is_closed: bool = False  # somebody has closed the gate, and may open it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Want:
 
 
 class Closing(NamedTuple):
-    """For how long a gate is closed from now on, and why."""
+    """The time that a gate stays closed, and why."""
 
     seconds: float
     reason: str
@@ -323,7 +324,7 @@ def _refusal(gate: Row, horizon: float) -> Reservation | None:
     if gate["closed_until"] is not None:
         wait = seconds_between(gate["now"], gate["closed_until"])
         if wait > 0:
-            return Reservation(wait=wait, reason=gate["reason"])
+            return Reservation(wait=wait, reason=gate["reason"], is_closed=True)
     return None
 
 
