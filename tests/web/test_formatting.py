@@ -139,3 +139,8 @@ def test_options_are_json_or_text() -> None:
     for text in ("pages", "=3", "_file=x"):
         with pytest.raises(UserError):
             parse_options(text)
+
+
+def test_row_number_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(UserError, match="is not a row number"):
+        parse_filter("row:" + "9" * 5_000)

@@ -25,7 +25,7 @@ from holdfast_linker.answering import (
 )
 from holdfast_linker.dates import PartialDate, Precision, parse_date
 from holdfast_linker.entities import Kind, Value
-from holdfast_linker.extending import extend, read_extension
+from holdfast_linker.extending import _number_cell, extend, read_extension
 from holdfast_linker.names import fold
 from holdfast_linker.reconciliation import (
     parse_extension,
@@ -267,3 +267,11 @@ async def test_preview_is_escaped_and_absent_for_the_unknown() -> None:
     assert shown["id"] == "Q42"
     assert "<writer>" not in shown["html"]
     assert await flyout("Q1", SHELF) is None
+
+
+def test_what_is_no_id_and_no_number_is_not_taken_for_one() -> None:
+    wanted = {"ids": ["a\0b"], "properties": [{"id": "P1"}]}
+    with pytest.raises(BadQueries, match="NUL"):
+        read_extension(json.dumps(wanted), 10)
+    assert _number_cell("inf") == {"str": "inf"}
+    assert _number_cell("2.5") == {"float": 2.5}

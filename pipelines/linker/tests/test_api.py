@@ -105,11 +105,13 @@ async def test_owner_has_no_more_projects_than_the_quota(store: Store) -> None:
             return str(refusal)
         return "added"
 
-    assert await add("first") == "added"
+    # The owner has none yet: nothing of theirs is there to be locked.
     answers = await asyncio.gather(*(add(f"project {number}") for number in range(6)))
-    assert answers.count("added") == 2
+    assert answers.count("added") == 3
     assert set(answers) == {"added", "that would be 4 projects; the limit per owner is 3"}
     await control.change(add_project("ben", "first", ProjectRules(), most=3))
+    with pytest.raises(UnfitState, match="there is a project 'first' already"):
+        await control.change(add_project("ben", "first \u200b", ProjectRules(), most=3))
 
 
 def test_deleted_project_leaves_nothing_but_its_audit(linker: LinkerSite) -> None:

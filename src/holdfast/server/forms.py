@@ -60,7 +60,8 @@ def shaped(shape: type[S], values: Mapping[str, Any]) -> S:
         return shape.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(map(str, first["loc"])).replace("_", " ")
+        place = ".".join(map(str, first["loc"])).replace("_", " ")
+        name = "".join(f" {each.lower()}" if each.isupper() else each for each in place)
         raise UserError(f"{name}: {first['msg']}", "Correct it, and send the form again.") from None
 
 
