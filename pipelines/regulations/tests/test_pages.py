@@ -167,7 +167,7 @@ def test_run_is_started_from_the_page_and_refused_while_off(library: Library) ->
     assert api.status_code == 403  # a session needs its token
     library.site.run(library.desk.switch(True))
     wrong = order(library.admin, "/regulations/runs", sources="tax", date_from="x")
-    assert wrong.status_code == 422 and "date from" in wrong.text
+    assert wrong.status_code == 422 and "Date from: Input should be" in wrong.text
     reply = order(library.admin, "/regulations/runs", sources="tax", max_urls="5")
     assert reply.status_code == 200 and "The run is started" in reply.text
     again = order(library.admin, "/regulations/runs", sources="tax")

@@ -245,7 +245,8 @@ def _check_known(wanted: str) -> None:
 
 
 def find_flaws(content: Content, codec: str, enough: int | None) -> Flaws | None:
-    """Looks through the file; with `enough` only until more lines are flawed or it is hopeless."""
+    """Searches the file for flaws; with `enough` only until more lines have one, or all hope is
+    lost."""
     decoder = codecs.getincrementaldecoder(codec)()
     lines, found = 0, _Found()
     with content.open() as file:
