@@ -180,7 +180,7 @@ async def test_depth_of_a_queue_that_is_gone_is_nothing(
 async def test_exchange_that_is_deleted_while_queues_are_declared_is_declared_again(
     broker_url: str, open_test_broker: OpenBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By somebody who cleans up: a worker that starts at that moment must not end."""
+    """Somebody cleans up; a worker that starts at that moment must not end."""
     bind, deleted = Queue.bind, []
 
     async def bind_too_late(queue: Queue, exchange: Exchange, **more: str) -> object:

@@ -391,7 +391,7 @@ async def test_what_cannot_be_stored_is_refused(store: Store, database_url: str)
             ([{"n": 1}], {"run_at": datetime(2030, 1, 1)}, "not a datetime with a time zone"),  # noqa: DTZ001
             ([{"n": 1}], {"run_at": "2030-01-01T00:00:00Z"}, "not a datetime with a time zone"),
             ([{"n": 1}], {"owner": 7}, "the owner is not text"),
-            ([{"n": 1}], {"schema": None}, "cannot be the name of a schema"),
+            ([{"n": 1}], {"schema": None}, "None cannot be the name of a schema"),
             ([{"n": 1}], {"run_at": datetime.max.replace(tzinfo=timezone(-HOUR))}, "the years"),
         ):
             with pytest.raises(UserError, match=why):

@@ -134,7 +134,7 @@ def test_csv_leaves_separators_and_numbers_within_cells_alone(tmp_path: Path) ->
 
 
 def test_csv_cell_makes_no_formula_with_the_one_after_it(tmp_path: Path) -> None:
-    """Where semicolons separate, a comma is a decimal comma, and what follows it the same cell."""
+    """A comma is a decimal comma where semicolons separate: what follows it is the same cell."""
     export(tmp_path / "out.csv", [{"title": "a;-2", "brand": "5+WEBSERVICE(A1&B1)"}])
     assert (tmp_path / "out.csv").read_text().splitlines()[1] == "a;'-2,5+WEBSERVICE(A1&B1)"
 

@@ -145,11 +145,11 @@ def require_schema(name: str) -> str:
     """Checks a name that becomes part of statements: what an application passes is checked."""
     try:
         return read_schema(name)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise UserError(f"{name!r} cannot be the name of a schema", f"Use {error}.") from error
 
 
 def read_schema(text: str) -> str:
-    if not _SCHEMA.fullmatch(text) or text in _RESERVED:
+    if not isinstance(text, str) or not _SCHEMA.fullmatch(text) or text in _RESERVED:
         raise ValueError(ACCEPTED_SCHEMA)
     return text

@@ -87,10 +87,6 @@ class SchemaStatus:
         return all(branch.up_to_date for branch in self.branches)
 
     @property
-    def names(self) -> list[str]:
-        return [branch.name for branch in self.branches]
-
-    @property
     def is_empty(self) -> bool:
         return all(branch.current is None for branch in self.branches)
 
@@ -153,7 +149,8 @@ def upgrade(
                 f"{found[CORE].newest}",
                 "Run: holdfast migrate up",
             )
-        left_out = set(found.unused(found.names)).difference(using) if only_used else set()
+        unused = {each.name for each in found.branches if each.is_unused}
+        left_out = unused.difference(using) if only_used else set()
         for branch in installed:
             if name in (None, branch.name) and branch.name not in left_out:
                 await _upgrade_branch(session, branch, found[branch.name].current)

@@ -95,7 +95,7 @@ class _Local:
     fresh_until: float = 0.0
     looked_at: float = -math.inf  # when it was last asked whether somebody has closed the gate
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    look_seconds: float = 0.005  # how long an answer took lately
+    look_seconds: float = 0.005  # how long an answer took recently
     closed_until: float = 0.0
     closed_at: float = -math.inf  # when the database knew that this worker closed the gate
     shut_until: float = 0.0  # closed, or nothing more to give out before then
@@ -301,7 +301,7 @@ class Gates:
         while True:
             left = give_up_at - self._clock.monotonic()
             if not await local.lock.acquire(waiter.lane, left, again):
-                raise GateWait(name, 1.0, "all places are taken")
+                raise self._wait_of(name, local)
             again = True
             try:
                 window = await self._permit(name, local, waiter, give_up_at)
@@ -315,6 +315,13 @@ class Gates:
             local.lock.release()
             if await self._start_within(name, local, window):
                 return
+
+    def _wait_of(self, name: str, local: _Local) -> GateWait:
+        """Says why a waiter got no turn: whoever has it may be waiting for the gate to open."""
+        left = local.shut_until - self._clock.monotonic()
+        if left > 0:
+            return GateWait(name, left, local.shut_reason)
+        return GateWait(name, 1.0, "all places are taken")
 
     async def _start_within(self, name: str, local: _Local, window: tuple[float, float]) -> bool:
         """Waits for the window to begin.
@@ -351,10 +358,10 @@ class Gates:
                 local.looked_at = looked_at
                 took = self._clock.monotonic() - asked
                 local.look_seconds = max(took, 0.8 * local.look_seconds)
+                if looked_at > local.closed_at:
+                    self._reopen(local)
                 if closing is not None:
                     self._shut(local, closing.seconds, closing.reason)
-                elif looked_at > local.closed_at:
-                    self._reopen(local)
         return local.closed_until > self._clock.monotonic()
 
     async def _permit(
@@ -463,7 +470,7 @@ class Gates:
         local.requests, local.units = 0, 0.0
 
     def _reopen(self, local: _Local) -> None:
-        """Takes note that a person has opened the gate."""
+        """Forgets a closing, which a person may have ended or shortened."""
         if local.closed_until:
             local.closed_until = local.shut_until = 0.0
 
