@@ -62,6 +62,7 @@ def test_every_page_of_a_job_answers(own_site: Site, admin: httpx2.Client) -> No
     for path in JOB_PAGES:
         reply = admin.get(job + path)
         assert reply.status_code == 200, (path, reply.text[-600:])
+        assert "<html" not in reply.text or 'href="/settings"' in reply.text, path
     page = admin.get(job).text
     following = re.search(r'hx-get="(/jobs/\d+\?q=[^"]*)"', page)
     assert following

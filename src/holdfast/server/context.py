@@ -100,7 +100,7 @@ class Visit:
         entries = list(site_of(self.request).entries)
         if not await self.parts.flags.is_on(Flag.PENDING):
             entries = [entry for entry in entries if entry.name != "pending"]
-        response = self.part(template, **{"entries": entries, "note": note, **context})
+        response = self.part(template, entries=entries, note=note, **context)
         if note is not None:
             response.delete_cookie(_NOTE_COOKIE)
         return response

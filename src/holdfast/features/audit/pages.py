@@ -27,4 +27,4 @@ async def index(visit: Visitor, after: str | None = None) -> Response:
 async def of_job(visited: VisitedJob) -> Response:
     visit, job = visited.visit, visited.job
     log = await audit_page(visit.person, visit.parts, _OF_JOB, job_id=job.id)
-    return await visited.page("audit", entries=log.entries)
+    return await visited.page("audit", log=log.entries)
